@@ -30,7 +30,7 @@ tiers:
       minute: {capacity: 100, per: 1m}
 `
 
-// usageOf answers one operation of a tenant, and tells of it.
+// usageOf answers one operation of a tenant and refuses another one, and reads what was counted.
 func usageOf(ctx context.Context, client redis.UniversalClient) error {
 	policy, err := tiers.Load([]byte(countedPolicy), 1)
 	if err != nil {
@@ -46,19 +46,16 @@ func usageOf(ctx context.Context, client redis.UniversalClient) error {
 			return ratelimit.Subject{Tenant: "acme"}, nil
 		},
 	}
-	recorder, err := usage.NewRecorder(usage.RecorderConfig{})
-	if err != nil {
-		return err
-	}
+	refusals := new(usage.Refusals)
 	writer, err := redisusage.Start(redisusage.WriterConfig{
 		Config:   redisusage.Config{Client: client, Namespace: "shop"},
-		Recorder: recorder,
+		Refusals: refusals,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = writer.Close() }()
-	cfg.Observe.Observer = event.All(recorder)
+	cfg.Observe.Observer = event.All(refusals)
 
 	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 	srv.AddTransport(transport.POST{})
@@ -74,48 +71,33 @@ func usageOf(ctx context.Context, client redis.UniversalClient) error {
 	if err != nil {
 		return err
 	}
-	now, err := source.Now(ctx)
+	found, _, err := source.Found(ctx, "")
 	if err != nil {
 		return err
 	}
-	points, minutes := map[usage.Counted]int64{}, map[time.Time]usage.Numbers{}
-	for _, told := range []time.Time{now.Add(-time.Minute), now} {
-		counted, _, err := source.Counted(ctx, told, "")
+	var points, requests, refused int64
+	for _, hour := range found {
+		read, err := source.ReadUsage(ctx, hour.Tenant, hour.Hour, hour.Grade)
 		if err != nil {
 			return err
 		}
-		for _, c := range counted {
-			read, err := source.ReadUsage(ctx, c.Tenant, c.Hour, c.Grade)
-			if err != nil {
-				return err
-			}
-			points[c] = read.Counts[0].Net()
-		}
-		reports, _, err := source.Reports(ctx, told, "")
+		points, requests = points+read.Counts[0].Net(), requests+read.Counts[1].Net()
+	}
+	// The hour may have ended in the middle.
+	for _, hour := range []time.Time{time.Now().Add(-time.Hour), time.Now()} {
+		rows, _, err := source.Refused(ctx, hour, "")
 		if err != nil {
 			return err
 		}
-		for _, report := range reports {
-			for _, d := range report.Decisions {
-				if d.By == usage.ByTenant {
-					// It only grows, so that what is told later is the larger one.
-					minutes[d.Minute] = d.Numbers
-				}
-			}
+		for _, row := range rows {
+			refused += row.N
 		}
 	}
-	var spent, admitted, refused int64
-	for _, n := range points {
-		spent += n
-	}
-	for _, n := range minutes {
-		admitted, refused = admitted+n.Admitted, refused+n.Refused
-	}
-	fmt.Println(spent, "points,", admitted, "admitted,", refused, "refused")
+	fmt.Println(points, "points,", requests, "admitted,", refused, "refused")
 	return nil
 }
 
-// A server counts what it charges, and tells a collector whose counts have changed and what it has decided.
+// A server counts what it charges in the store, and what it refuses by the hour. A collector reads both.
 func Example_usage() {
 	folder, err := os.MkdirTemp("", "usage")
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
-	"github.com/gqlgen-ratelimit/ratelimit/usage"
 	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
@@ -182,7 +181,7 @@ func TestARefusalIsFoundInRedisAndASwitchReachesEveryProcess(t *testing.T) {
 	}
 }
 
-func TestUsageIsToldToWhoeverCollectsIt(t *testing.T) {
+func TestUsageIsThereForWhoeverCollectsIt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := patientClient(t, server.Addr)
@@ -195,26 +194,24 @@ func TestUsageIsToldToWhoeverCollectsIt(t *testing.T) {
 	require.NoError(t, err)
 	source, err := redisusage.NewReader(redisusage.Config{Client: client, Namespace: "example"}, store)
 	require.NoError(t, err)
-	poll(t, "who was counted, and what was decided", func() bool {
-		now, err := source.Now(t.Context())
+	poll(t, "who was counted, and what was refused", func() bool {
+		found, next, err := source.Found(t.Context(), "")
 		require.NoError(t, err)
-		counted, refused := int64(0), int64(0)
-		for _, told := range []time.Time{now.Add(-time.Minute), now} {
-			hours, _, err := source.Counted(t.Context(), told, "")
+		require.Empty(t, next)
+		counted := int64(0)
+		for _, c := range found {
+			require.Equal(t, "demo-enterprise", c.Tenant, "no other tier counts")
+			read, err := source.ReadUsage(t.Context(), c.Tenant, c.Hour, c.Grade)
 			require.NoError(t, err)
-			for _, c := range hours {
-				require.Equal(t, "demo-enterprise", c.Tenant, "no other tier counts")
-				read, err := source.ReadUsage(t.Context(), c.Tenant, c.Hour, c.Grade)
-				require.NoError(t, err)
-				counted = max(counted, read.Counts[0].Net())
-			}
-			reports, _, err := source.Reports(t.Context(), told, "")
+			counted += read.Counts[0].Net()
+		}
+		refused := int64(0)
+		for _, hour := range []time.Time{time.Now().Add(-time.Hour), time.Now()} {
+			rows, _, err := source.Refused(t.Context(), hour, "")
 			require.NoError(t, err)
-			for _, r := range reports {
-				for _, d := range r.Decisions {
-					if d.Tenant == "demo-free" && d.By == usage.ByLimit && d.Name == "tenant:minute" {
-						refused = max(refused, d.Refused)
-					}
+			for _, r := range rows {
+				if r.Tenant == "demo-free" && r.Limit == "tenant:minute" {
+					refused += r.N
 				}
 			}
 		}

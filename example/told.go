@@ -12,7 +12,7 @@ import (
 )
 
 // observer returns who is told of decisions, policies and mode switches: the log, and with a Redis what this process writes into it,
-// which is what it reports, and the usage.
+// which is what it reports, and refusals by the hour.
 func (l *limiter) observer(addresses []string, client redis.UniversalClient, logger *slog.Logger) (event.Observer, error) {
 	log := event.NewLogger(logger)
 	if client == nil {
@@ -22,11 +22,11 @@ func (l *limiter) observer(addresses []string, client redis.UniversalClient, log
 	if err != nil {
 		return nil, err
 	}
-	recorder, err := l.usage(client, logger)
+	refusals, err := l.refusals(client, logger)
 	if err != nil {
 		return nil, err
 	}
-	return event.All(reporter, recorder, log), nil
+	return event.All(reporter, refusals, log), nil
 }
 
 // report returns who writes refusals, other events and the busiest tenants into the Redis, where gqlratelimitd and the command read them. Its
@@ -46,18 +46,15 @@ func (l *limiter) report(addresses []string, logger *slog.Logger) (*report.Repor
 	return reporter, nil
 }
 
-// usage returns who counts decisions, and notes whose usage was counted, for whoever collects it from the Redis.
-func (l *limiter) usage(client redis.UniversalClient, logger *slog.Logger) (*usage.Recorder, error) {
-	recorder, err := usage.NewRecorder(usage.RecorderConfig{})
-	if err != nil {
-		return nil, err
-	}
+// refusals returns who counts refusals by the hour, for gqlratelimitd.
+func (l *limiter) refusals(client redis.UniversalClient, logger *slog.Logger) (*usage.Refusals, error) {
+	refusals := new(usage.Refusals)
 	writer, err := redisusage.Start(redisusage.WriterConfig{
-		Config: redisusage.Config{Client: client, Namespace: namespace}, Instance: thisProcess, Recorder: recorder, Logger: logger,
+		Config: redisusage.Config{Client: client, Namespace: namespace}, Refusals: refusals, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	l.close = append(l.close, writer.Close)
-	return recorder, nil
+	return refusals, nil
 }

@@ -10,23 +10,18 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
-// usageOptions say for how long usage is kept. Zero is the default of each.
+// usageOptions say for how long usage is kept.
 type usageOptions struct {
-	// MinuteDays and HourDays are of how many whole days there are minutes and hours, and DayMonths of how many months there are days and months.
-	MinuteDays int `yaml:"minuteDays"`
-	HourDays   int `yaml:"hourDays"`
-	DayMonths  int `yaml:"dayMonths"`
-}
-
-// keep is for how long usage is kept.
-func (u *usageOptions) keep() collect.Retention {
-	return collect.Retention{MinuteDays: u.MinuteDays, HourDays: u.HourDays, DayMonths: u.DayMonths}
+	// Days is of how many days there are hours. Zero is the default.
+	Days int `yaml:"days"`
 }
 
 // check returns what is wrong.
 func (u *usageOptions) check() error {
-	keep := u.keep()
-	if err := keep.Complete(); err != nil {
+	if u.Days == 0 {
+		return nil
+	}
+	if err := collect.CheckHourDays(u.Days); err != nil {
 		return fmt.Errorf("usage: %w", err)
 	}
 	return nil
@@ -48,7 +43,7 @@ func (d *daemon) openCollector(context.Context) (err error) {
 		return err
 	}
 	cfg := collect.Config{
-		Store: d.db, Source: reader, Keep: d.options.Usage.keep(), Logger: d.log, MeterProvider: d.metrics, Now: d.options.now,
+		Store: d.db, Source: reader, HourDays: d.options.Usage.Days, Logger: d.log, MeterProvider: d.metrics, Now: d.options.now,
 	}
 	if d.options.collect != nil {
 		d.options.collect(&cfg)

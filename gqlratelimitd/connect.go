@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
-	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 )
@@ -20,11 +19,6 @@ func (d *daemon) connect(cfg *control.Config) error {
 		return err
 	}
 	cfg.Instances, cfg.Relay, cfg.Budgets = feed, d.relayStatus, d.budgets
-	key, err := reportKey(d.options.ReportKey)
-	if err != nil {
-		return err
-	}
-	cfg.HashUser = func(tenant, user string) string { return report.HashUser(key, tenant, user) }
 	return nil
 }
 

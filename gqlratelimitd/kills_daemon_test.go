@@ -69,7 +69,7 @@ func (s *observedSource) ForgetUsage(ctx context.Context, read *bucket.UsageHour
 func collectsFast(ahead time.Duration, say func(word string, about any)) func(*collect.Config) {
 	return func(cfg *collect.Config) {
 		cfg.Source = &observedSource{Source: cfg.Source, ahead: ahead, say: say, seen: map[string]int64{}}
-		cfg.Interval, cfg.Fresh, cfg.Search = 30*time.Millisecond, 10*time.Millisecond, 100*time.Millisecond
+		cfg.Interval, cfg.Search = 30*time.Millisecond, 100*time.Millisecond
 		cfg.Settled, cfg.Lease = time.Minute, 300*time.Millisecond
 	}
 }

@@ -11,10 +11,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
-	"github.com/gqlgen-ratelimit/ratelimit/usage"
-	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
 // What an instance says of an operation, a line each, before and after each call: of a call that was begun and is not ended nobody knows what became.
@@ -44,11 +41,10 @@ const (
 	instanceTries = 6
 )
 
-// counting is an instance of an API: it takes, settles late, and tells whose usage was counted. It runs until it is killed.
+// countingInstance is an instance of an API: it takes and settles late. It runs until it is killed.
 type countingInstance struct {
 	budgets
-	store    *bucket.Redis
-	recorder *usage.Recorder
+	store *bucket.Redis
 }
 
 // runInstance runs an instance of a name, which first goes on with operations of the one before it, whose clients try again.
@@ -62,20 +58,11 @@ func runInstance(name, address, unfinished string) error {
 	if err != nil {
 		return err
 	}
-	recorder, err := usage.NewRecorder(usage.RecorderConfig{})
-	if err != nil {
-		return err
-	}
-	if _, err := redisusage.Start(redisusage.WriterConfig{
-		Config: redisusage.Config{Client: client}, Recorder: recorder, Instance: name, Logger: quiet,
-	}); err != nil {
-		return err
-	}
 	budgets, err := newBudgets()
 	if err != nil {
 		return err
 	}
-	i := &countingInstance{budgets, store, recorder}
+	i := &countingInstance{budgets, store}
 	say("up", name)
 	for _, again := range strings.Fields(unfinished) {
 		go i.operate(operationOf(again))
@@ -107,7 +94,6 @@ func (i *countingInstance) operate(o *operation) {
 		switch {
 		case errors.Is(err, bucket.ErrAmbiguous):
 			say(saidLost, o.name)
-			i.tell(o, time.Now())
 		case err != nil:
 			say(saidNot, o.name)
 		case result.Verdict == bucket.Admitted:
@@ -139,9 +125,6 @@ func (i *countingInstance) operate(o *operation) {
 
 // settle corrects the charge of an operation, perhaps late, and ends its claim.
 func (i *countingInstance) settle(o *operation, receipt bucket.Receipt, claim *idempotency.Claim) {
-	if at, counted := receipt.Counted(); counted {
-		i.tell(o, at)
-	}
 	<-time.After(o.late)
 	settlement := bucket.Settlement{Receipt: receipt, Actual: o.worth}
 	if claim != nil {
@@ -152,9 +135,6 @@ func (i *countingInstance) settle(o *operation, receipt bucket.Receipt, claim *i
 			say(saidSettling, o.name)
 		}
 		settled, err := i.store.Settle(context.Background(), settlement)
-		if at, counted := receipt.Counted(); counted {
-			i.tell(o, at)
-		}
 		switch {
 		case err == nil && settled.Applied && !receipt.IsZero():
 			say(saidSettled, o.name)
@@ -164,9 +144,4 @@ func (i *countingInstance) settle(o *operation, receipt bucket.Receipt, claim *i
 		}
 		<-time.After(rand.N(workerPause))
 	}
-}
-
-// tell notes that usage was counted, or may have been.
-func (i *countingInstance) tell(o *operation, at time.Time) {
-	i.recorder.CountUsage(event.UsageCounted{Tenant: o.tenant, At: at})
 }

@@ -43,8 +43,6 @@ type options struct {
 	Namespace string `yaml:"namespace"`
 	// Stream is the URL of the Redis that changes are announced in, as events. Empty means that of Redis, and none no Redis.
 	Stream string `yaml:"stream"`
-	// ReportKey is a file with the key by which instances hash names of users, Config.Key of package report. Empty means that they have none.
-	ReportKey string `yaml:"reportKey"`
 
 	TLS struct {
 		// Certificate and Key are files in PEM.
@@ -108,7 +106,6 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.Redis, "redis", o.Redis, "`URL` of the Redis of the instances")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "`name` of the limiter in Redis (default main)")
 	flags.StringVar(&o.Stream, "stream", o.Stream, "`URL` of the Redis in which changes are announced as events, or none (default that of -redis)")
-	flags.StringVar(&o.ReportKey, "report-key", o.ReportKey, "`file` with the key by which instances hash names of users, if they have one")
 	flags.StringVar(&o.TLS.Certificate, "tls-cert", o.TLS.Certificate, "`file` with the certificate")
 	flags.StringVar(&o.TLS.Key, "tls-key", o.TLS.Key, "`file` with its key")
 	o.Webhooks.register(flags)

@@ -99,7 +99,7 @@ func TestTheRightsThatThePageNamesAreEnoughForADaemonAndEachOfWebhooksIsNeeded(t
 	require.NoError(t, err)
 	paragraph := regexp.MustCompile(`(?s)The user of the daemon in Redis needs .*?\n\n`).FindString(string(text))
 	rules := rightsOf(t, paragraph)
-	for _, want := range []string{"+xread", "+xrevrange", "+sscan", "+scan"} {
+	for _, want := range []string{"+xread", "+xrevrange", "+hscan", "+scan"} {
 		require.Contains(t, rules, want)
 	}
 	t.Run("all", func(t *testing.T) {

@@ -102,7 +102,7 @@ func TestAConfigurationIsReadToItsEnd(t *testing.T) {
 		{"listen: 127.0.0.1:1\n---\nplainText: true\n", "more than one document"},
 		{"listen: 127.0.0.1:1\n#" + strings.Repeat("x", maxConfig) + "\nredis: redis://x\n", "more than"},
 		{"oidc: [{isuer: x}]\n", "field isuer not found\n"},
-		{"usage: {minuteDays: 2}\n", "usage: minutes are kept for 2 days: write 3 to 400, or 0"},
+		{"usage: {days: 2}\n", "usage: hours are kept for 2 days: write 32 to 3660, or 0 for 400"},
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(wrong.text), 0o600))
 		_, err := readOptions([]string{"-config", name}, io.Discard)

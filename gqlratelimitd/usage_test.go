@@ -31,45 +31,36 @@ func TestTheCommandShowsWhatTheDaemonKeepsOfUsage(t *testing.T) {
 	}
 	from, to := day.Format(time.DateOnly), day.AddDate(0, 0, 1).Format(time.DateOnly)
 	require.Contains(t, run(0, "-tenant", "acme/1", "-by", "unit", "-window", "day", "-from", from, "-to", to), from+"  points  40       10          30   exact\n")
-	require.Contains(t, run(0, "-tenant", "acme/1", "-by", "user", "-sum", "-from", from, "-to", to), "=cmd  4         3        2             10      instance\n")
-	table := run(0, "-tenant", "acme/1", "-by", "user", "-csv", "-from", from, "-to", to)
+	require.Contains(t, run(0, "-tenant", "acme/1", "-by", "limit", "-sum", "-from", from, "-to", to), "=cmd  3        instance\n")
+	table := run(0, "-tenant", "acme/1", "-by", "limit", "-csv", "-from", from, "-to", to)
 	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 25)
 	require.Equal(t, "'=cmd", rows[1][5])
 	require.Contains(t, run(0, "-by", "unit", "-from", from, "-to", to), "acme/1  points  40")
-	require.Contains(t, run(2, "-tenant", "acme/1", "-window", "minute", "-last", "30d"), "more than 10080 minutes: ask for a shorter range, or for the window hour")
+	require.Contains(t, run(2, "-tenant", "acme/1", "-window", "minute", "-last", "30d"), "more than 2881 minutes: ask for a shorter range, or for the window hour")
 }
 
 // keep has the file of a daemon have what was used on a day.
 func keep(t *testing.T, data string, day time.Time) {
 	t.Helper()
-	minute := day.Unix() / 60
+	hour := day.Unix() / 3600
 	count(t, data, func(tx *store.UsageTx) error {
-		_, err := tx.KeepUsage(store.UsageState{MinutesFrom: store.DayOf(day), MinutesUntil: store.DayOf(day) + 4})
+		_, err := tx.KeepUsage(store.UsageState{HoursFrom: hour})
 		require.NoError(t, err)
-		require.NoError(t, tx.PutUsagePass("told", minute))
-		require.NoError(t, tx.PutUsagePass("told", minute+2*24*60-1))
-		_, err = tx.PutUsage([]store.UsageCount{{Tenant: "acme/1", Minute: minute, Unit: "points", Charged: 40, GivenBack: 10}})
+		require.NoError(t, tx.PutUsagePass(store.UsagePass{Began: 60 * hour, Collected: 60 * (hour + 48)}))
+		_, err = tx.PutUsage(store.UsageHours, []store.UsageCount{{Tenant: "acme/1", At: hour, Unit: "points", Charged: 40, GivenBack: 10}})
 		require.NoError(t, err)
-		_, err = tx.PutDecisions([]store.DecisionCount{{Tenant: "acme/1", Minute: minute, Dimension: "user", Name: "=cmd", Instance: "api", Admitted: 4, Refused: 3, WouldRefuse: 2, Points: 10}})
-		require.NoError(t, err)
-		_, err = tx.PutReached([]store.ReachedCount{{Tenant: "acme/1", Minute: minute, Level: "tenant", Limit: "minute", Threshold: 80, Instance: "api", Times: 7}})
+		_, err = tx.PutRefused([]store.RefusedCount{{Tenant: "acme/1", Hour: hour, Name: "=cmd", Refused: 3}})
 		return err
 	})
 }
 
-// count has the file of a daemon have counts, and adds them up.
+// count has the file of a daemon have counts.
 func count(t *testing.T, data string, write func(tx *store.UsageTx) error) {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Config{URL: (&options{Data: data}).databaseURL()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	require.NoError(t, db.Count(t.Context(), write))
-	for found := 1; found > 0; {
-		require.NoError(t, db.Count(t.Context(), func(tx *store.UsageTx) (err error) {
-			found, err = tx.RollUp(time.Now().Add(time.Minute), 100)
-			return err
-		}))
-	}
 }

@@ -44,9 +44,9 @@ func TestUsageIsATableOfWhatIsKnown(t *testing.T) {
 Collected from 2026-11-21T12:00:00Z to 2026-11-24T09:30:00Z. Times are of Europe/Berlin.
 By the day there is nothing from before 2026-11-21T00:00:00Z: a longer -window has it.
 The policy counts nothing of acme in the step that charges: its tier has no usage: totals or fields.
-`, c.want(exitOK, "usage -tenant acme -by unit -window day -zone Europe/Berlin -from 2026-11-21 -to 2026-11-25T00:00 -top 5 -name x"))
+`, c.want(exitOK, "usage -tenant acme -by unit -window day -zone Europe/Berlin -from 2026-11-21 -to 2026-11-25T00:00 -name x"))
 	for parameter, want := range map[string]string{
-		"by": "unit", "window": "day", "zone": "Europe/Berlin", "from": "2026-11-20T23:00:00Z", "to": "2026-11-24T23:00:00Z", "top": "5", "name": "x", "format": "json", "limit": "",
+		"by": "unit", "window": "day", "zone": "Europe/Berlin", "from": "2026-11-20T23:00:00Z", "to": "2026-11-24T23:00:00Z", "name": "x", "format": "json", "limit": "",
 	} {
 		require.Equal(t, want, c.asked(parameter), parameter)
 	}
@@ -67,14 +67,15 @@ points      45       10          35   exact  at least, open
 func TestUsageOfAllTenantsIsByTheDayUnlessSomethingElseIsSaid(t *testing.T) {
 	t.Parallel()
 	c := newControl(t)
-	c.answer(usageOfAll, http.StatusOK, nil, `{"window": "day", "by": "tenant", "zone": "UTC", "from": "2026-11-21T00:00:00Z", "to": "2026-11-22T00:00:00Z", "kept": "2020-01-01T00:00:00Z", "rows": [
-		{"begin": "2026-11-21T00:00:00Z", "end": "2026-11-22T00:00:00Z", "open": true, "known": "part", "tenant": "acme", "name": "", "grade": "instance", "admitted": 9, "refused": 8, "wouldRefuse": 7, "points": 6}]}`)
-	require.Equal(t, `PERIOD      TENANT  ADMITTED  REFUSED  WOULD REFUSE  POINTS  GRADE
-2026-11-21  acme    9         8        7             6       instance  at least, open
+	c.answer(usageOfAll, http.StatusOK, nil, `{"window": "day", "by": "limit", "zone": "UTC", "from": "2026-11-21T00:00:00Z", "to": "2026-11-22T00:00:00Z", "kept": "2020-01-01T00:00:00Z", "rows": [
+		{"begin": "2026-11-21T00:00:00Z", "end": "2026-11-22T00:00:00Z", "open": true, "known": "part", "tenant": "acme", "name": "tenant:minute", "grade": "instance", "refused": 8}]}`)
+	require.Equal(t, `PERIOD      TENANT  NAME           REFUSED  GRADE
+2026-11-21  acme    tenant:minute  8        instance  at least, open
 
-Nothing was ever collected: the daemon needs -redis, and instances that record usage.
-`, c.want(exitOK, "usage -last 36h"))
+Nothing was ever collected: the daemon needs -redis, and tiers that count usage.
+`, c.want(exitOK, "usage -by limit -last 36h"))
 	require.Equal(t, "day", c.asked("window"))
+	require.Equal(t, "limit", c.asked("by"))
 	require.NotEmpty(t, c.asked("from"))
 }
 
@@ -82,18 +83,18 @@ func TestPeriodsOfWhichNobodyKnowsAnythingAreOneLine(t *testing.T) {
 	t.Parallel()
 	c := newControl(t)
 	period := func(day int, known, numbers string) string {
-		return fmt.Sprintf(`{"begin": "2026-11-%02dT00:00:00Z", "end": "2026-11-%02dT00:00:00Z", "known": %q, "name": "", "grade": "instance"%s}`, day, day+1, known, numbers)
+		return fmt.Sprintf(`{"begin": "2026-11-%02dT00:00:00Z", "end": "2026-11-%02dT00:00:00Z", "known": %q, "name": "", "grade": "exact"%s}`, day, day+1, known, numbers)
 	}
-	const nothing = `, "admitted": 0, "refused": 0, "wouldRefuse": 0, "points": 0`
-	c.answer(usageOfAcme, http.StatusOK, nil, `{"tenant": "acme", "window": "day", "by": "tenant", "zone": "UTC", "from": "2026-11-01T00:00:00Z", "to": "2026-11-07T00:00:00Z", "rows": [`+
+	const nothing = `, "charged": 0, "givenBack": 0, "net": 0, "calls": 0`
+	c.answer(usageOfAcme, http.StatusOK, nil, `{"tenant": "acme", "window": "day", "by": "unit", "zone": "UTC", "from": "2026-11-01T00:00:00Z", "to": "2026-11-07T00:00:00Z", "rows": [`+
 		strings.Join([]string{period(1, "none", ""), period(2, "none", ""), period(3, "none", ""), period(4, "part", nothing), period(5, "all", nothing), period(6, "none", "")}, ", ")+`]}`)
-	require.Equal(t, `PERIOD                    ADMITTED  REFUSED  WOULD REFUSE  POINTS  GRADE
-2026-11-01 to 2026-11-03  ?         ?        ?             ?       instance  nobody knows
-2026-11-04                0         0        0             0       instance  at least
-2026-11-05                0         0        0             0       instance
-2026-11-06                ?         ?        ?             ?       instance  nobody knows
+	require.Equal(t, `PERIOD                    NAME  CHARGED  GIVEN BACK  NET  GRADE
+2026-11-01 to 2026-11-03        ?        ?           ?    exact  nobody knows
+2026-11-04                      0        0           0    exact  at least
+2026-11-05                      0        0           0    exact
+2026-11-06                      ?        ?           ?    exact  nobody knows
 
-Nothing was ever collected: the daemon needs -redis, and instances that record usage.
+Nothing was ever collected: the daemon needs -redis, and tiers that count usage.
 `, c.want(exitOK, "usage -tenant acme -window day"))
 }
 

@@ -74,12 +74,8 @@ func daemonAnnouncements() []panel {
 func daemonUsage() []panel {
 	return []panel{
 		{
-			"Lag of the collection", "How long ago the newest minute ended that was collected, half a minute to a minute and a half while all is well, and for how long sums wait.", units.Seconds,
-			[]query{{`max(ratelimit_collector_lag_seconds{SCOPE})`, "minutes"}, {`max(ratelimit_collector_sums_lag_seconds{SCOPE})`, "sums"}},
-		},
-		{
-			"Minutes collected", "Minutes that are collected within a minute: one while all is well, and more after an outage.", units.Short,
-			[]query{{`sum(rate(ratelimit_collector_minutes_total{SCOPE}[$__rate_interval])) * 60`, "minutes"}},
+			"Lag of the collection", "How long ago the newest minute ended that was collected, a minute or two while all is well.", units.Seconds,
+			[]query{{`max(ratelimit_collector_lag_seconds{SCOPE})`, "lag"}},
 		},
 		{
 			"Gaps", "Minutes that nobody has collected in time, and rows that have no place in the database.", units.Short,

@@ -102,7 +102,7 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 	require.NoError(t, freeze.Thaw(s.leader))
 
 	for _, counted := range []string{
-		"ratelimit_announce_sent_total", "ratelimit_announce_repeated_total", "ratelimit_announce_failures_total", "ratelimit_collector_minutes_total",
+		"ratelimit_announce_sent_total", "ratelimit_announce_repeated_total", "ratelimit_announce_failures_total",
 		"ratelimit_webhook_messages_total", "ratelimit_webhook_died_total", `ratelimit_webhook_attempts_total{ratelimit_webhook_outcome="failed"}`,
 	} {
 		s.answers("what has happened", counted+" > 0")

@@ -41,8 +41,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/throttle"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
-	"github.com/gqlgen-ratelimit/ratelimit/usage"
-	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
 // documented is a row of the page.
@@ -242,13 +240,6 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = writer.Close() })
-	recorder, err := usage.NewRecorder(usage.RecorderConfig{})
-	require.NoError(t, err)
-	teller, err := redisusage.Start(redisusage.WriterConfig{
-		Config: redisusage.Config{Client: nowhere}, Recorder: recorder, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = teller.Close() })
 	shedding, err := throttle.New(throttle.Config{
 		Centre: throttle.NewMemory(nil), MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -51,10 +51,6 @@ func (w *watch) StoreBack(_ context.Context, back event.StoreBack) {
 func (*watch) Settled(context.Context, *decision.Settlement)                             {}
 func (*watch) LocallySettled(context.Context, string, string, []bucket.LimitState, bool) {}
 
-func (*watch) UsageCounted(context.Context, event.UsageCounted) {}
-
-func (*watch) CountsUsage() bool { return false }
-
 func watched(t *testing.T) (*backend.Store, *watch, func(error)) {
 	t.Helper()
 	store, w := &failing{Store: bucket.NewMemory(bucket.MemoryConfig{})}, &watch{}

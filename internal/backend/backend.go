@@ -34,9 +34,6 @@ type Watcher interface {
 	// without it, and whether something was given up.
 	Settled(ctx context.Context, settlement *decision.Settlement)
 	LocallySettled(ctx context.Context, store, tenant string, limits []bucket.LimitState, lost bool)
-	// UsageCounted is told whose usage a store has counted, or may have, if CountsUsage says that it wants to know.
-	UsageCounted(ctx context.Context, counted event.UsageCounted)
-	CountsUsage() bool
 }
 
 // Config says which stores there are.
@@ -75,10 +72,8 @@ type Store struct {
 	// leases is nil for a store that leases nothing, or is in this process.
 	leases *leases
 	// near says that the store is in this process, where it is never away: no share of it is judged, owed or learnt.
-	near bool
-	// tellsUsage says that somebody wants to know whose usage was counted.
-	tellsUsage bool
-	queue      *queue
+	near  bool
+	queue *queue
 	// evictions is nil for a store that does not count them. Whether they were logged is in full.
 	evictions bucket.EvictionCounter
 	full      atomic.Bool
@@ -107,9 +102,6 @@ func New(cfg Config) (*Stores, error) {
 func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
 	b := &Store{name: name, watcher: cfg.Watcher, log: cfg.Logger, background: make(chan struct{}, 1)}
 	shares := cfg.Local
-	if b.tellsUsage = cfg.Watcher.CountsUsage(); b.tellsUsage {
-		shares.Counted = b.countedLocally
-	}
 	_, b.near = store.(*bucket.Memory)
 	asked := store
 	if b.leases = newLeases(store, shares); b.leases != nil {
@@ -211,7 +203,6 @@ func (b *Store) take(
 	}
 	b.called(ctx, "take", took, err)
 	if take.Usage != nil {
-		b.counted(ctx, take, result, start, err)
 	}
 	if err == nil && !b.near {
 		b.learn(ctx, take, result)
@@ -266,7 +257,6 @@ func (b *Store) Settle(ctx context.Context, settlement bucket.Settlement) (settl
 		return err
 	})
 	b.called(ctx, "settle", time.Since(start), err)
-	b.corrected(ctx, &settlement, &settled, err)
 	return settled, err
 }
 

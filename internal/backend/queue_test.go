@@ -52,10 +52,6 @@ func (*settlements) StoreBack(context.Context, event.StoreBack) {}
 
 func (*settlements) LocallySettled(context.Context, string, string, []bucket.LimitState, bool) {}
 
-func (*settlements) UsageCounted(context.Context, event.UsageCounted) {}
-
-func (*settlements) CountsUsage() bool { return false }
-
 func (s *settlements) Settled(_ context.Context, settlement *decision.Settlement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -68,8 +68,6 @@ type Reporter struct {
 	keeper event.Keeper
 	// counter is told of all of them, nil if the observer does not count.
 	counter event.Counter
-	// usage is told whose usage was counted, nil if the observer does not want to know.
-	usage event.UsageCounter
 }
 
 // scopeName is the instrumentation scope of spans and metrics.
@@ -92,7 +90,7 @@ func New(cfg Config, stores map[string]bucket.Store) (*Reporter, error) {
 		cfg: cfg, tracer: tracers.Tracer(scopeName), placeholder: placeholder, tenants: newTenantNames(cfg.Tenants, cfg.TopTenants),
 		operations: make(map[string]bool, len(cfg.Operations)), early: newEarly(), facts: newFacts(cfg.Facts),
 		refusals: newSample(cfg.Refusals, cfg.TenantRefusals), keeper: event.NewLogger(cfg.Logger),
-		counter: event.CounterOf(cfg.Observer), usage: event.UsageCounterOf(cfg.Observer),
+		counter: event.CounterOf(cfg.Observer),
 	}
 	if cfg.Observer != nil {
 		r.keeper = event.All(cfg.Observer)

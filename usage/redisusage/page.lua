@@ -1,18 +1,14 @@
--- Returns a page of what was told, without what is longer than an instance writes.
--- KEYS 1 the hash or set
--- ARGV 1 SSCAN or HSCAN, 2 the cursor, 3 about how many, 4 and 5 how long a name and a value may be
--- Reply: the next cursor, of a hash what stands under its mark, and the names, of a hash with values.
-local names, values = tonumber(ARGV[4]), tonumber(ARGV[5])
-local found = redis.call(ARGV[1], KEYS[1], ARGV[2], 'COUNT', ARGV[3])
-local page, all, step = {found[1]}, found[2], 1
-if ARGV[1] == 'HSCAN' then
-  step = 2
-  page[2] = redis.call('HGET', KEYS[1], '#') or ''
-  if #page[2] > names then page[2] = '' end
-end
-for i = 1, #all, step do
-  if #all[i] <= names and (step == 1 or #all[i + 1] <= values) then
-    for j = i, i + step - 1 do page[#page + 1] = all[j] end
+-- Returns a page of a hash, without what is longer than an instance writes.
+-- KEYS 1 the hash
+-- ARGV 1 the cursor, 2 about how many, 3 and 4 how long a name and a value may be
+-- Reply: the next cursor, then names and values.
+local names, values = tonumber(ARGV[3]), tonumber(ARGV[4])
+local found = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
+local page, all = {found[1]}, found[2]
+for i = 1, #all, 2 do
+  if #all[i] <= names and #all[i + 1] <= values then
+    page[#page + 1] = all[i]
+    page[#page + 1] = all[i + 1]
   end
 end
 return page

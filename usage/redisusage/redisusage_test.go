@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
@@ -26,6 +24,7 @@ import (
 const (
 	patience = 30 * time.Second
 	soon     = 20 * time.Millisecond
+	run      = "00000000000000b0"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -52,38 +51,18 @@ func reader(t testing.TB, client redis.UniversalClient) *redisusage.Reader {
 	return r
 }
 
-// instance starts to tell what a recorder has. It ends with the test.
-func instance(t testing.TB, client redis.UniversalClient, name string) (*usage.Recorder, *redisusage.Writer) {
-	t.Helper()
-	r, err := usage.NewRecorder(usage.RecorderConfig{})
-	require.NoError(t, err)
-	w, err := redisusage.Start(redisusage.WriterConfig{
-		Config: redisusage.Config{Client: client}, Recorder: r, Instance: name, Logger: quiet,
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = w.Close() })
-	return r, w
-}
-
 // scene is that of the contract. Instances write with one client, and the collector reads with another.
 func scene(t *testing.T, writes, reads redis.UniversalClient) usagetest.Scene {
 	t.Helper()
-	var mu sync.Mutex
-	tellers := map[string]*redisusage.Teller{}
 	return usagetest.Scene{
 		Source: reader(t, reads), Store: storeOf(t, writes),
-		Tell: func(ctx context.Context, told time.Time, instance, boot string, batch usage.Batch) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if tellers[boot] == nil {
-				tellers[boot] = redisusage.NewTeller(redisusage.Config{Client: writes}, instance, boot)
-			}
-			return tellers[boot].Tell(ctx, told, batch)
+		Refuse: func(ctx context.Context, run string, refused []usage.Refused) error {
+			return redisusage.WriteRefusals(ctx, redisusage.Config{Client: writes}, run, refused)
 		},
 	}
 }
 
-func TestASourceInRedisKeepsTheContract(t *testing.T) {
+func TestSourceContract(t *testing.T) {
 	t.Parallel()
 	usagetest.RunSource(t, func(t *testing.T) usagetest.Scene {
 		t.Helper()
@@ -119,7 +98,7 @@ func allow(t *testing.T, cluster bool, addrs ...string) {
 	}
 }
 
-func TestInstancesAndCollectorsNeedNoMoreRightsThanAreSaidAlsoInACluster(t *testing.T) {
+func TestDocumentedRightsSuffice(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
 		t.Parallel()
@@ -135,10 +114,8 @@ func TestInstancesAndCollectorsNeedNoMoreRightsThanAreSaidAlsoInACluster(t *test
 		addrs := redistest.StartCluster(t).Addrs
 		allow(t, true, addrs...)
 		s := scene(t, cluster(t, addrs, "limiter"), cluster(t, addrs, "collector"))
-		var want []usage.Counted
-		now, err := s.Source.Now(t.Context())
-		require.NoError(t, err)
-		batch := usage.Batch{}
+		var want []bucket.UsageFound
+		var refused []usage.Refused
 		for i := range 300 {
 			tenant := fmt.Sprint("tenant ", i)
 			result, err := s.Store.Take(t.Context(), bucket.Take{
@@ -147,22 +124,16 @@ func TestInstancesAndCollectorsNeedNoMoreRightsThanAreSaidAlsoInACluster(t *test
 			require.NoError(t, err)
 			at, counted := result.Receipt.Counted()
 			require.True(t, counted)
-			want = append(want, usage.Counted{Tenant: tenant, Hour: at.UTC().Truncate(time.Hour)})
-			batch.Decisions = append(batch.Decisions, usage.Decisions{Tenant: tenant, Minute: now.UTC().Truncate(time.Minute), Numbers: usage.Numbers{Admitted: 1}})
+			want = append(want, bucket.UsageFound{Tenant: tenant, Hour: at.UTC().Truncate(time.Hour)})
+			refused = append(refused, usage.Refused{Tenant: tenant, Limit: "blocked", Hour: want[0].Hour, N: 1})
 		}
-		batch.Counted = want
-		for boot := range 10 {
-			require.NoError(t, s.Tell(t.Context(), now, "instance", fmt.Sprintf("%016x", boot), batch))
+		for i := range 10 {
+			require.NoError(t, s.Refuse(t.Context(), fmt.Sprintf("%016x", i), refused))
 		}
-		require.ElementsMatch(t, want, all(t, func(cursor string) ([]usage.Counted, string, error) { return s.Source.Found(t.Context(), cursor) }))
-		require.ElementsMatch(t, want, all(t, func(cursor string) ([]usage.Counted, string, error) {
-			return s.Source.Counted(t.Context(), now, cursor)
-		}))
-		n := 0
-		for _, r := range all(t, func(cursor string) ([]usage.Report, string, error) { return s.Source.Reports(t.Context(), now, cursor) }) {
-			n += len(r.Decisions)
-		}
-		require.Equal(t, 10*300, n)
+		require.ElementsMatch(t, want, all(t, func(cursor string) ([]bucket.UsageFound, string, error) { return s.Source.Found(t.Context(), cursor) }))
+		require.Len(t, all(t, func(cursor string) ([]usage.Refused, string, error) {
+			return s.Source.Refused(t.Context(), want[0].Hour, cursor)
+		}), 10*300)
 	})
 }
 
@@ -183,43 +154,41 @@ func all[T any](t *testing.T, read func(cursor string) ([]T, string, error)) (it
 func TestEachRightIsNeeded(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t).Addr
-	admin := plain(t, addr)
-	ctx := t.Context()
+	admin, ctx := plain(t, addr), t.Context()
 	base, err := bucket.ACLRules("", false)
 	require.NoError(t, err)
-	more, err := redisusage.ACLRules("", true)
-	require.NoError(t, err)
+	// Budgets need some of them anyway.
+	more := map[string][]string{}
+	for user, collects := range map[string]bool{"limiter": false, "collector": true} {
+		more[user], err = redisusage.ACLRules("", collects)
+		require.NoError(t, err)
+	}
 	use := func(without string) error {
-		args := []any{"ACL", "SETUSER", "collector", "reset", "on", ">secret"}
-		for _, rule := range slices.Concat(base, more) {
-			if rule != without {
-				args = append(args, rule)
+		for user := range more {
+			args := []any{"ACL", "SETUSER", user, "reset", "on", ">secret"}
+			for _, rule := range slices.Concat(base, more[user]) {
+				if rule != without {
+					args = append(args, rule)
+				}
 			}
+			require.NoError(t, admin.Do(ctx, args...).Err())
 		}
-		require.NoError(t, admin.Do(ctx, args...).Err())
 		require.NoError(t, admin.ScriptFlush(ctx).Err())
 		require.NoError(t, admin.FlushAll(ctx).Err())
-		client := redistest.Connect(t, "redis://collector:secret@"+addr)
-		r, w := instance(t, client, "one")
-		defer w.Kill()
-		r.Count(event.Verdict{At: time.Now(), Tenant: "acme", Outcome: "admitted"})
-		_, err := storeOf(t, client).Take(ctx, bucket.Take{Tenant: "ac me", Usage: &bucket.Usage{}, Amounts: bucket.Amounts{{Unit: bucket.Points, N: 1}}})
-		r.CountUsage(event.UsageCounted{Tenant: "ac me", At: time.Now()})
+		client := redistest.Connect(t, "redis://limiter:secret@"+addr)
+		hour := time.Now().UTC().Truncate(time.Hour)
+		err := redisusage.WriteRefusals(ctx, redisusage.Config{Client: client}, run, []usage.Refused{{Tenant: "acme", Limit: "blocked", Hour: hour, N: 1}})
 		if err == nil {
-			err = w.Write(ctx)
+			_, err = storeOf(t, client).Take(ctx, bucket.Take{Tenant: "ac me", Usage: &bucket.Usage{}, Amounts: bucket.Amounts{{Unit: bucket.Points, N: 1}}})
 		}
 		if err != nil {
 			return err
 		}
-		source := reader(t, client)
-		now, err := source.Now(ctx)
-		if err != nil {
+		source := reader(t, redistest.Connect(t, "redis://collector:secret@"+addr))
+		if _, err = source.Now(ctx); err != nil {
 			return err
 		}
-		if _, _, err = source.Counted(ctx, now, ""); err != nil {
-			return err
-		}
-		if _, _, err = source.Reports(ctx, now, ""); err != nil {
+		if _, _, err = source.Refused(ctx, hour, ""); err != nil {
 			return err
 		}
 		found, _, err := source.Found(ctx, "")
@@ -229,8 +198,8 @@ func TestEachRightIsNeeded(t *testing.T) {
 		return err
 	}
 	require.NoError(t, use(""))
-	for _, rule := range more {
-		if strings.HasPrefix(rule, "+") && rule != "+unlink" {
+	for _, rule := range slices.Concat(more["limiter"], more["collector"]) {
+		if strings.HasPrefix(rule, "+") {
 			require.Error(t, use(rule), rule)
 		}
 	}
@@ -238,137 +207,44 @@ func TestEachRightIsNeeded(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestWhatInstancesTellIsThereWithinASecondOrSo(t *testing.T) {
-	t.Parallel()
-	client := redistest.Connect(t, redistest.Start(t).Addr)
-	source := reader(t, client)
-	for i := range 3 {
-		r, _ := instance(t, client, fmt.Sprint("instance-", i))
-		for range 5 {
-			r.Count(event.Verdict{At: time.Now(), Tenant: "acme", Outcome: "admitted", Cost: 2})
-		}
-		r.CountUsage(event.UsageCounted{Tenant: "acme", At: time.Now()})
-	}
-	require.Eventually(t, func() bool {
-		kept := collect(t, source)
-		return kept.sum() == usage.Numbers{Admitted: 15, Points: 30} && len(kept.counted) == 1
-	}, patience, soon)
-}
-
-// collector keeps what was told as the larger one of two numbers of a row.
-type collector struct {
-	rows    map[string]usage.Numbers
-	counted map[usage.Counted]bool
-}
-
-func (c *collector) sum() (n usage.Numbers) {
-	for _, row := range c.rows {
-		n.Admitted, n.Points = n.Admitted+row.Admitted, n.Points+row.Points
-	}
-	return n
-}
-
-// collect reads the minutes that a test may have told in.
-func collect(t *testing.T, source usage.Source) *collector {
-	t.Helper()
-	c := &collector{map[string]usage.Numbers{}, map[usage.Counted]bool{}}
-	now, err := source.Now(t.Context())
-	require.NoError(t, err)
-	for told := now.Add(-5 * time.Minute); !told.After(now.Add(time.Minute)); told = told.Add(time.Minute) {
-		for _, one := range all(t, func(cursor string) ([]usage.Counted, string, error) { return source.Counted(t.Context(), told, cursor) }) {
-			c.counted[one] = true
-		}
-		for _, r := range all(t, func(cursor string) ([]usage.Report, string, error) { return source.Reports(t.Context(), told, cursor) }) {
-			for _, d := range r.Decisions {
-				if d.By != usage.ByTenant {
-					continue
-				}
-				key := fmt.Sprint(r.Boot, d.Tenant, d.Minute.Unix())
-				was := c.rows[key]
-				c.rows[key] = usage.Numbers{Admitted: max(was.Admitted, d.Admitted), Points: max(was.Points, d.Points)}
-			}
-		}
-	}
-	return c
-}
-
-func TestWhileTheRedisIsAwayNumbersWaitAndNoRequestDoes(t *testing.T) {
+func TestWriter(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	client := redistest.Connect(t, server.Addr)
-	r, w := instance(t, client, "one")
-	truth := int64(0)
-	count := func() {
-		r.Count(event.Verdict{At: time.Now(), Tenant: "acme", Outcome: "admitted", Cost: 1})
-		r.CountUsage(event.UsageCounted{Tenant: "acme", At: time.Now()})
-		truth++
+	source, hour := reader(t, client), time.Now().UTC().Truncate(time.Hour)
+	sum := func() (n int64) {
+		for cursor := ""; ; {
+			page, next, err := source.Refused(t.Context(), hour, cursor)
+			if err != nil {
+				return -1
+			}
+			for _, one := range page {
+				n += one.N
+			}
+			if cursor = next; next == "" {
+				return n
+			}
+		}
 	}
-	count()
-	w.Once(t.Context())
+	reaches := func(want int64) {
+		t.Helper()
+		require.Eventually(t, func() bool { return sum() == want }, patience, soon)
+	}
+	instances := make([]*usage.Refusals, 3)
+	for i := range instances {
+		instances[i] = new(usage.Refusals)
+		w, err := redisusage.Start(redisusage.WriterConfig{Config: redisusage.Config{Client: client}, Refusals: instances[i], Logger: quiet})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, w.Close()) })
+		for range 5 {
+			instances[i].Add(hour, "acme", "blocked")
+		}
+	}
+	reaches(15)
 	server.Kill()
-	for range 3 {
-		count()
-		require.Error(t, w.Write(t.Context()))
+	for _, one := range instances {
+		one.Add(hour, "acme", "blocked")
 	}
 	require.NoError(t, server.Restart())
-	source := reader(t, client)
-	require.Eventually(t, func() bool { return w.Write(t.Context()) == nil }, patience, soon)
-	require.Equal(t, truth, collect(t, source).sum().Admitted)
-	require.Zero(t, r.Losses().Lost)
-}
-
-func TestAnInstanceThatIsKilledLosesItsLastSecondAndTheStoreNothing(t *testing.T) {
-	t.Parallel()
-	client := redistest.Connect(t, redistest.Start(t).Addr)
-	source, store := reader(t, client), storeOf(t, client)
-	told, lost := int64(0), int64(0)
-	truth := map[string]int64{}
-	for boot := range 10 {
-		r, w := instance(t, client, fmt.Sprint("instance-", boot))
-		tenant := fmt.Sprint("tenant-", boot)
-		for i := range 10 {
-			result, err := store.Take(t.Context(), bucket.Take{Tenant: tenant, Amounts: bucket.Amounts{{Unit: bucket.Points, N: 3}}, Usage: &bucket.Usage{}})
-			require.NoError(t, err)
-			truth[tenant] += 3
-			if i == 7 && boot%2 == 0 {
-				require.NoError(t, w.Write(t.Context()))
-				told, lost = told+7, lost-7
-			}
-			at, _ := result.Receipt.Counted()
-			r.CountUsage(event.UsageCounted{Tenant: tenant, At: at})
-			r.Count(event.Verdict{At: at, Tenant: tenant, Outcome: "admitted"})
-			lost++
-		}
-		w.Kill()
-	}
-	kept := collect(t, source)
-	require.GreaterOrEqual(t, kept.sum().Admitted, told)
-	require.LessOrEqual(t, kept.sum().Admitted, told+lost)
-	// What nobody told is found, so that what is billed is right.
-	found := all(t, func(cursor string) ([]usage.Counted, string, error) { return source.Found(t.Context(), cursor) })
-	counted := map[string]int64{}
-	for _, c := range found {
-		read, err := source.ReadUsage(t.Context(), c.Tenant, c.Hour, c.Grade)
-		require.NoError(t, err)
-		counted[c.Tenant] += read.Counts[0].Net()
-	}
-	require.Equal(t, truth, counted)
-}
-
-// BenchmarkWrite says what telling the usage of one busy second takes an instance: 500 operations of 200 tenants.
-func BenchmarkWrite(b *testing.B) {
-	server := redistest.Start(b)
-	r, w := instance(b, plain(b, server.Addr), "busy")
-	for b.Loop() {
-		b.StopTimer()
-		for i := range 500 {
-			tenant := fmt.Sprint("tenant-", i%200)
-			r.Count(event.Verdict{
-				At: time.Now(), Tenant: tenant, User: fmt.Sprint("user-", i), Outcome: "admitted", RootFields: []string{"Query.search"}, Cost: 1,
-			})
-			r.CountUsage(event.UsageCounted{Tenant: tenant, At: time.Now()})
-		}
-		b.StartTimer()
-		w.Once(b.Context())
-	}
+	reaches(18)
 }

@@ -21,9 +21,8 @@ type Memory struct {
 	clock func() time.Time
 	// mu guards what follows.
 	mu      sync.Mutex
-	found   map[usage.Counted]bool
-	counted map[int64]map[usage.Counted]bool
-	reports map[int64]map[reportKey]usage.Report
+	found   map[bucket.UsageFound]bool
+	refused map[usage.Refused]int64
 }
 
 var (
@@ -31,20 +30,14 @@ var (
 	_ bucket.Store = (*Memory)(nil)
 )
 
-// reportKey is what a later report takes the place of.
-type reportKey struct {
-	instance, boot, tenant string
-	minute                 int64
-}
-
 // NewMemory returns one that is empty, by a clock. Nil means time.Now.
 func NewMemory(clock func() time.Time) *Memory {
 	if clock == nil {
 		clock = time.Now
 	}
 	return &Memory{
-		Memory: bucket.NewMemory(bucket.MemoryConfig{Clock: clock}), clock: clock, found: make(map[usage.Counted]bool),
-		counted: make(map[int64]map[usage.Counted]bool), reports: make(map[int64]map[reportKey]usage.Report),
+		Memory: bucket.NewMemory(bucket.MemoryConfig{Clock: clock}), clock: clock,
+		found: make(map[bucket.UsageFound]bool), refused: make(map[usage.Refused]int64),
 	}
 }
 
@@ -71,37 +64,16 @@ func (m *Memory) mayCount(tenant string, grade bucket.UsageGrade, since time.Tim
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, at := range [...]time.Time{since, m.clock()} {
-		m.found[usage.Counted{Tenant: tenant, Hour: at.UTC().Truncate(time.Hour), Grade: grade}] = true
+		m.found[bucket.UsageFound{Tenant: tenant, Hour: at.UTC().Truncate(time.Hour), Grade: grade}] = true
 	}
 }
 
-// Tell tells a batch of a run of an instance in a minute.
-func (m *Memory) Tell(told time.Time, instance, boot string, batch usage.Batch) {
+// Refuse has what a run of an instance has refused.
+func (m *Memory) Refuse(run string, all ...usage.Refused) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	minute := told.Unix() / 60
-	if m.counted[minute] == nil {
-		m.counted[minute], m.reports[minute] = make(map[usage.Counted]bool), make(map[reportKey]usage.Report)
-	}
-	for _, c := range batch.Counted {
-		c.Hour = c.Hour.UTC()
-		m.counted[minute][c] = true
-	}
-	said := make(map[reportKey]usage.Report)
-	of := func(tenant string, at time.Time) reportKey { return reportKey{instance, boot, tenant, at.Unix() / 60} }
-	for _, d := range batch.Decisions {
-		r := said[of(d.Tenant, d.Minute)]
-		r.Decisions = append(r.Decisions, d)
-		said[of(d.Tenant, d.Minute)] = r
-	}
-	for _, d := range batch.Reached {
-		r := said[of(d.Tenant, d.Minute)]
-		r.Reached = append(r.Reached, d)
-		said[of(d.Tenant, d.Minute)] = r
-	}
-	for key, r := range said {
-		r.Instance, r.Boot = instance, boot
-		m.reports[minute][key] = r
+	for _, r := range all {
+		m.refused[usage.Refused{Run: run, Tenant: r.Tenant, Limit: r.Limit, Hour: r.Hour.UTC()}] = r.N
 	}
 }
 
@@ -130,24 +102,14 @@ func page[T any](ctx context.Context, all []T, cursor string) (part []T, next st
 	return all[from:to], next, nil
 }
 
-func sorted(all map[usage.Counted]bool) []usage.Counted {
-	return slices.SortedFunc(maps.Keys(all), func(a, b usage.Counted) int {
+// Found implements [usage.Source].
+func (m *Memory) Found(ctx context.Context, cursor string) (found []bucket.UsageFound, next string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := slices.SortedFunc(maps.Keys(m.found), func(a, b bucket.UsageFound) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), a.Hour.Compare(b.Hour), cmp.Compare(a.Grade, b.Grade))
 	})
-}
-
-// Counted implements [usage.Source].
-func (m *Memory) Counted(ctx context.Context, told time.Time, cursor string) (counted []usage.Counted, next string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return page(ctx, sorted(m.counted[told.Unix()/60]), cursor)
-}
-
-// Found implements [usage.Source].
-func (m *Memory) Found(ctx context.Context, cursor string) (found []usage.Counted, next string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	part, next, err := page(ctx, sorted(m.found), cursor)
+	part, next, err := page(ctx, all, cursor)
 	for _, c := range part {
 		read, err := m.ReadUsage(ctx, c.Tenant, c.Hour, c.Grade)
 		if err != nil {
@@ -160,16 +122,20 @@ func (m *Memory) Found(ctx context.Context, cursor string) (found []usage.Counte
 	return found, next, err
 }
 
-// Reports implements [usage.Source].
-func (m *Memory) Reports(ctx context.Context, told time.Time, cursor string) (reports []usage.Report, next string, err error) {
+// Refused implements [usage.Source].
+func (m *Memory) Refused(ctx context.Context, hour time.Time, cursor string) (refused []usage.Refused, next string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of := m.reports[told.Unix()/60]
-	var all []usage.Report
-	for _, key := range slices.SortedFunc(maps.Keys(of), func(a, b reportKey) int {
-		return cmp.Or(cmp.Compare(a.instance, b.instance), cmp.Compare(a.boot, b.boot), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.minute, b.minute))
-	}) {
-		all = append(all, of[key])
+	hour = hour.UTC().Truncate(time.Hour)
+	var all []usage.Refused
+	for row, n := range m.refused {
+		if row.Hour.Equal(hour) {
+			row.N = n
+			all = append(all, row)
+		}
 	}
+	slices.SortFunc(all, func(a, b usage.Refused) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Run, b.Run))
+	})
 	return page(ctx, all, cursor)
 }

@@ -3,7 +3,6 @@ package usagetest_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 	"github.com/gqlgen-ratelimit/ratelimit/usage/usagetest"
@@ -15,8 +14,8 @@ func TestTheSourceInMemoryKeepsTheContract(t *testing.T) {
 		m := usagetest.NewMemory(nil)
 		return usagetest.Scene{
 			Source: m, Store: m,
-			Tell: func(_ context.Context, told time.Time, instance, boot string, batch usage.Batch) error {
-				m.Tell(told, instance, boot, batch)
+			Refuse: func(_ context.Context, run string, refused []usage.Refused) error {
+				m.Refuse(run, refused...)
 				return nil
 			},
 		}

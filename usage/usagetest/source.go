@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,21 +17,19 @@ type Scene struct {
 	Source usage.Source
 	// Store is the store that the source reads.
 	Store bucket.Store
-	// Tell tells a batch of a run of an instance in a minute.
-	Tell func(ctx context.Context, told time.Time, instance, boot string, batch usage.Batch) error
+	// Refuse has what a run of an instance has refused.
+	Refuse func(ctx context.Context, run string, refused []usage.Refused) error
 }
 
 // RunSource checks the contract of a source.
 func RunSource(t *testing.T, open func(t *testing.T) Scene) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Scene){
-		"who was counted is told in the minute in which it was told":         testCounted,
-		"hours of tenants of any name are told in many pages":                testManyCounted,
-		"a report is what an instance told last of a minute":                 testReports,
-		"reports of many tenants come in many pages":                         testManyReports,
-		"what nobody told is found":                                          testFound,
-		"a correction is counted in the hour of its take":                    testCorrection,
-		"a cursor that is none is refused, and a context that has ended too": testCursors,
+		"refusals are those of each run of an instance":       testRefused,
+		"refusals of many tenants come in many pages":         testManyRefused,
+		"every hour that has counts is found":                 testFound,
+		"a correction is counted in the hour of its take":     testCorrection,
+		"another cursor and a context that ended are refused": testCursors,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,16 +38,15 @@ func RunSource(t *testing.T, open func(t *testing.T) Scene) {
 	}
 }
 
-// boot and otherBoot are runs of instances.
-const boot, otherBoot = "00000000000000b0", "00000000000000b1"
+// run and otherRun are runs of instances.
+const run, otherRun = "00000000000000b0", "00000000000000b1"
 
-// minute is one that is over, and hour the one that it is in.
-func (s *Scene) minute(t *testing.T) (minute, hour time.Time) {
+// hour is the present one.
+func (s *Scene) hour(t *testing.T) time.Time {
 	t.Helper()
 	now, err := s.Source.Now(t.Context())
 	succeeds(t, err)
-	minute = now.UTC().Add(-time.Hour).Truncate(time.Minute)
-	return minute, minute.Truncate(time.Hour)
+	return now.UTC().Truncate(time.Hour)
 }
 
 // holds fails the test where something does not hold.
@@ -109,132 +105,58 @@ func all[T any](t *testing.T, read func(cursor string) ([]T, string, error)) (it
 	return nil, 0
 }
 
-func (s *Scene) counted(t *testing.T, told time.Time) []usage.Counted {
+func (s *Scene) refused(t *testing.T, hour time.Time) []usage.Refused {
 	t.Helper()
-	items, _ := all(t, func(cursor string) ([]usage.Counted, string, error) {
-		return s.Source.Counted(t.Context(), told, cursor)
+	items, _ := all(t, func(cursor string) ([]usage.Refused, string, error) {
+		return s.Source.Refused(t.Context(), hour, cursor)
 	})
 	return items
 }
 
-func (s *Scene) reports(t *testing.T, told time.Time) []usage.Report {
+func testRefused(t *testing.T, s Scene) {
 	t.Helper()
-	items, _ := all(t, func(cursor string) ([]usage.Report, string, error) {
-		return s.Source.Reports(t.Context(), told, cursor)
-	})
-	return items
-}
-
-func (s *Scene) tell(t *testing.T, told time.Time, boot string, batch usage.Batch) {
-	t.Helper()
-	succeeds(t, s.Tell(t.Context(), told, "instance-"+boot, boot, batch))
-}
-
-func testCounted(t *testing.T, s Scene) {
-	t.Helper()
-	minute, hour := s.minute(t)
-	acme := usage.Counted{Tenant: "acme", Hour: hour}
-	before := usage.Counted{Tenant: "acme", Hour: hour.Add(-time.Hour)}
-	local := usage.Counted{Tenant: "acme", Hour: hour, Grade: bucket.UsageLocal}
-	same(t, nil, s.counted(t, minute))
-	s.tell(t, minute, boot, usage.Batch{Counted: []usage.Counted{acme, before}})
-	s.tell(t, minute.Add(59*time.Second), otherBoot, usage.Batch{Counted: []usage.Counted{acme, local}})
-	s.tell(t, minute.Add(time.Minute), boot, usage.Batch{Counted: []usage.Counted{before}})
-	same(t, []usage.Counted{acme, before, local}, s.counted(t, minute))
-	same(t, []usage.Counted{acme, before, local}, s.counted(t, minute.Add(30*time.Second)))
-	same(t, []usage.Counted{before}, s.counted(t, minute.Add(time.Minute)))
-	same(t, nil, s.counted(t, minute.Add(-time.Minute)))
-	holds(t, len(s.reports(t, minute)) == 0, "there are reports that nobody told")
+	hour := s.hour(t)
+	row := func(run, limit string, at time.Time, n int64) usage.Refused {
+		return usage.Refused{Run: run, Tenant: "acme", Limit: limit, Hour: at, N: n}
+	}
+	same(t, nil, s.refused(t, hour))
+	for _, of := range []struct {
+		run string
+		all []usage.Refused
+	}{
+		{run, []usage.Refused{row("", "tenant:minute", hour, 3), row("", "too_expensive", hour, 1)}},
+		{otherRun, []usage.Refused{row("", "tenant:minute", hour, 3), row("", "tenant:minute", hour.Add(-time.Hour), 9)}},
+		{run, []usage.Refused{row("", "tenant:minute", hour, 5)}},
+		{run, nil},
+	} {
+		succeeds(t, s.Refuse(t.Context(), of.run, of.all))
+	}
+	same(t, []usage.Refused{row(run, "tenant:minute", hour, 5), row(run, "too_expensive", hour, 1), row(otherRun, "tenant:minute", hour, 3)}, s.refused(t, hour.Add(59*time.Minute)))
+	same(t, []usage.Refused{row(otherRun, "tenant:minute", hour.Add(-time.Hour), 9)}, s.refused(t, hour.Add(-time.Hour)))
+	same(t, nil, s.refused(t, hour.Add(-2*time.Hour)))
 }
 
 // odd are names that a key or a separator could break.
 var odd = []string{"", ":", "{x}", "a:b", "\x00\xff", "naïve", "*", "27391:acme", strings.Repeat("long", 64)}
 
-func testManyCounted(t *testing.T, s Scene) {
+func testManyRefused(t *testing.T, s Scene) {
 	t.Helper()
-	minute, hour := s.minute(t)
+	hour := s.hour(t)
 	const many = 3000
-	var told []usage.Counted
+	var refused []usage.Refused
 	for i := range many {
-		name := fmt.Sprint("tenant-", i)
+		tenant, limit := fmt.Sprint("tenant-", i), "tenant:minute"
 		if i < len(odd) {
-			name = odd[i]
+			tenant, limit = odd[i], odd[len(odd)-1-i]
 		}
-		told = append(told, usage.Counted{Tenant: name, Hour: hour.Add(-time.Duration(i%3) * time.Hour), Grade: bucket.UsageGrade(i % 2)})
+		refused = append(refused, usage.Refused{Run: run, Tenant: tenant, Limit: limit, Hour: hour, N: int64(i + 1)})
 	}
-	s.tell(t, minute, boot, usage.Batch{Counted: told})
-	read, pages := all(t, func(cursor string) ([]usage.Counted, string, error) {
-		return s.Source.Counted(t.Context(), minute, cursor)
+	succeeds(t, s.Refuse(t.Context(), run, refused))
+	read, pages := all(t, func(cursor string) ([]usage.Refused, string, error) {
+		return s.Source.Refused(t.Context(), hour, cursor)
 	})
 	holds(t, pages > 1, "so many are one page")
-	same(t, told, distinct(read))
-}
-
-// decided is one row of decisions.
-func decided(tenant string, at time.Time, by usage.Dimension, name string, n int64) usage.Decisions {
-	return usage.Decisions{Tenant: tenant, Minute: at, By: by, Name: name, Numbers: usage.Numbers{Admitted: n, WouldRefuse: n / 2, Refused: n / 3, Points: 10 * n}}
-}
-
-// rows are those of a run, the last of each. A page may come again.
-func rows(reports []usage.Report, boot string) (decisions []usage.Decisions, reached []usage.Reached) {
-	for i := range reports {
-		if r := &reports[i]; r.Boot == boot && r.Instance == "instance-"+boot {
-			decisions, reached = append(decisions, r.Decisions...), append(reached, r.Reached...)
-		}
-	}
-	return decisions, reached
-}
-
-func testReports(t *testing.T, s Scene) {
-	t.Helper()
-	minute, _ := s.minute(t)
-	late := minute.Add(-5 * time.Minute)
-	first := usage.Batch{Decisions: []usage.Decisions{decided("acme", minute, usage.ByTenant, "", 3), decided("acme", late, usage.ByTenant, "", 9)}}
-	s.tell(t, minute, boot, first)
-	s.tell(t, minute, boot, first)
-	last := usage.Batch{
-		Decisions: []usage.Decisions{
-			decided("acme", minute, usage.ByTenant, "", 8), decided("acme", minute, usage.ByOperation, "Query.search", 5),
-			decided("acme", minute, usage.ByOperation, "", 3), decided("acme", minute, usage.ByUser, "naïve", 1<<52),
-		},
-		Reached: []usage.Reached{
-			{Tenant: "acme", Minute: minute, Level: "user", Owner: "h:1", Limit: "minute", Threshold: 80, Times: 2},
-			{Tenant: "acme", Minute: minute, Level: "tenant", Limit: "hour", Threshold: 100, Times: 1},
-		},
-	}
-	s.tell(t, minute.Add(time.Second), boot, last)
-	other := []usage.Decisions{decided("acme", minute, usage.ByTenant, "", 1)}
-	s.tell(t, minute, otherBoot, usage.Batch{Decisions: other})
-	again := []usage.Decisions{decided("acme", minute, usage.ByTenant, "", 10)}
-	s.tell(t, minute.Add(time.Minute), boot, usage.Batch{Decisions: again})
-
-	read := s.reports(t, minute)
-	decisions, reached := rows(read, boot)
-	same(t, append(slices.Clone(last.Decisions), first.Decisions[1]), decisions)
-	same(t, last.Reached, reached)
-	decisions, _ = rows(read, otherBoot)
-	same(t, other, decisions)
-	decisions, reached = rows(s.reports(t, minute.Add(time.Minute)), boot)
-	same(t, again, decisions)
-	same(t, nil, reached)
-	holds(t, len(s.reports(t, minute.Add(-time.Minute))) == 0, "there are reports that nobody told")
-}
-
-func testManyReports(t *testing.T, s Scene) {
-	t.Helper()
-	minute, _ := s.minute(t)
-	const many = 2000
-	var told []usage.Decisions
-	for i := range many {
-		told = append(told, decided(fmt.Sprint("tenant-", i), minute, usage.ByTenant, "", int64(i+1)))
-	}
-	s.tell(t, minute, boot, usage.Batch{Decisions: told})
-	read, pages := all(t, func(cursor string) ([]usage.Report, string, error) {
-		return s.Source.Reports(t.Context(), minute, cursor)
-	})
-	holds(t, pages > 1, "so many are one page")
-	decisions, _ := rows(read, boot)
-	same(t, told, distinct(decisions))
+	same(t, refused, distinct(read))
 }
 
 // take has the store count one request of some points.
@@ -249,9 +171,9 @@ func (s *Scene) take(t *testing.T, tenant string, points int64) bucket.Result {
 	return result
 }
 
-func (s *Scene) found(t *testing.T) []usage.Counted {
+func (s *Scene) found(t *testing.T) []bucket.UsageFound {
 	t.Helper()
-	items, _ := all(t, func(cursor string) ([]usage.Counted, string, error) { return s.Source.Found(t.Context(), cursor) })
+	items, _ := all(t, func(cursor string) ([]bucket.UsageFound, string, error) { return s.Source.Found(t.Context(), cursor) })
 	return distinct(items)
 }
 
@@ -300,23 +222,16 @@ func testCorrection(t *testing.T, s Scene) {
 
 func testCursors(t *testing.T, s Scene) {
 	t.Helper()
-	minute, _ := s.minute(t)
+	hour := s.hour(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	ctx := t.Context()
-	for _, cursor := range []string{"-1", "no cursor", "0/x", "16/0", strings.Repeat("9", 40), "\x00"} {
-		_, _, err := s.Source.Counted(ctx, minute, cursor)
+	for _, cursor := range []string{"-1", "no cursor", "0/x", "x/0", strings.Repeat("9", 40), "\x00"} {
+		_, _, err := s.Source.Refused(t.Context(), hour, cursor)
 		holds(t, errors.Is(err, usage.ErrCursor), "the cursor %q: %v", cursor, err)
-		_, _, err = s.Source.Reports(ctx, minute, cursor)
-		holds(t, errors.Is(err, usage.ErrCursor), "the cursor %q: %v", cursor, err)
-		_, _, err = s.Source.Found(ctx, cursor)
+		_, _, err = s.Source.Found(t.Context(), cursor)
 		holds(t, errors.Is(err, usage.ErrCursor), "the cursor %q: %v", cursor, err)
 	}
-	s.take(t, "acme", 1)
-	s.tell(t, minute, boot, usage.Batch{Decisions: []usage.Decisions{decided("acme", minute, usage.ByTenant, "", 1)}})
-	_, _, err := s.Source.Counted(ended, minute, "")
-	holds(t, err != nil, "a call under a context that has ended succeeds")
-	_, _, err = s.Source.Reports(ended, minute, "")
+	_, _, err := s.Source.Refused(ended, hour, "")
 	holds(t, err != nil, "a call under a context that has ended succeeds")
 	_, _, err = s.Source.Found(ended, "")
 	holds(t, err != nil, "a call under a context that has ended succeeds")

@@ -21,20 +21,18 @@ import (
 
 // Defaults of a [Config].
 const (
-	// DefaultInterval is how often it is looked whether a minute was told in full, and what is to be computed.
-	DefaultInterval = 5 * time.Second
-	// DefaultFresh is how often minutes are read that are not told in full.
-	DefaultFresh = 20 * time.Second
-	// DefaultSearch is how often the store of budgets is searched.
-	DefaultSearch = time.Hour
+	// DefaultInterval is how often the counts of the present hour and the one before are read.
+	DefaultInterval = time.Minute
+	// DefaultSearch is how often all counts are read, and those of hours that are over forgotten in the store of budgets.
+	DefaultSearch = 15 * time.Minute
 	// DefaultSettled is how long after an hour it is forgotten in the store of budgets.
 	DefaultSettled = 2 * time.Hour
 	// DefaultLease is after which time without a beat another daemon takes over.
 	DefaultLease = 30 * time.Second
-	// DefaultMinuteDays, DefaultHourDays and DefaultDayMonths are for how long minutes, hours, and days and months are kept.
-	DefaultMinuteDays = 7
-	DefaultHourDays   = 90
-	DefaultDayMonths  = 36
+	// DefaultHourDays is for how many days hours are kept. Minutes are kept for [KeptMinutes].
+	DefaultHourDays = 400
+	// KeptMinutes is for how long minutes are kept.
+	KeptMinutes = 48 * time.Hour
 )
 
 // leaseName is the lease of those who collect.
@@ -48,21 +46,18 @@ type Config struct {
 	// Holder is what this daemon is called where the lease is shown, 1 to 128 bytes of UTF-8 and another one for each. Empty means the name of
 	// the machine and some random digits.
 	Holder string
-	// Interval is how often it is looked whether a minute was told in full, and what is to be computed: up to a fifth sooner or later.
-	// Zero means [DefaultInterval].
+	// Interval is how often the counts of the present hour and the one before are read, up to a fifth sooner or later. It is more seldom where that takes
+	// long. Zero means [DefaultInterval].
 	Interval time.Duration
-	// Fresh is how often minutes are read that are not told in full, so that a page need not wait for that. It is more seldom where that takes
-	// long. Zero means [DefaultFresh].
-	Fresh time.Duration
-	// Search is how often the store of budgets is searched for what nobody has told. Zero means [DefaultSearch].
+	// Search is how often all counts are read. Zero means [DefaultSearch].
 	Search time.Duration
 	// Settled is how long after its end an hour is forgotten in the store of budgets. What is settled later is counted all the same. Zero means
 	// [DefaultSettled].
 	Settled time.Duration
 	// Lease is after which time without a beat another daemon takes over. Zero means [DefaultLease].
 	Lease time.Duration
-	// Keep is for how long what was collected is kept.
-	Keep Retention
+	// HourDays is for how many days hours are kept. Zero means [DefaultHourDays].
+	HourDays int
 	// Logger is told when the store of budgets or the database goes away, and is back. Nil means slog.Default().
 	Logger *slog.Logger
 	// MeterProvider takes the metrics. Nil means the global provider.
@@ -71,39 +66,18 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Retention says for how long usage is kept. The zero value of each field is the default.
-type Retention struct {
-	// MinuteDays is of how many whole days there are minutes, at least 3: counts come for two days after their hour.
-	MinuteDays int
-	// HourDays is of how many whole days there are hours, not less than there are minutes of.
-	HourDays int
-	// DayMonths is of how many whole months there are days and months, not less than there are hours of.
-	DayMonths int
-}
-
-// Bounds of a [Retention].
+// Bounds of [Config.HourDays].
 const (
-	minMinuteDays = 3
-	maxMinuteDays = 400
-	maxHourDays   = 3660
-	maxDayMonths  = 1200
-	daysOfMonth   = 31
+	minHourDays = 32
+	maxHourDays = 3660
 )
 
-// Complete fills in defaults. The error has everything that is wrong.
-func (r *Retention) Complete() error {
-	r.MinuteDays, r.HourDays, r.DayMonths = cmp.Or(r.MinuteDays, DefaultMinuteDays), cmp.Or(r.HourDays, DefaultHourDays), cmp.Or(r.DayMonths, DefaultDayMonths)
-	var mistakes []error
-	if r.MinuteDays < minMinuteDays || r.MinuteDays > maxMinuteDays {
-		mistakes = append(mistakes, fmt.Errorf("minutes are kept for %d days: write %d to %d, or 0", r.MinuteDays, minMinuteDays, maxMinuteDays))
+// CheckHourDays returns what is wrong with a [Config.HourDays], which is not 0.
+func CheckHourDays(days int) error {
+	if days < minHourDays || days > maxHourDays {
+		return fmt.Errorf("hours are kept for %d days: write %d to %d, or 0 for %d", days, minHourDays, maxHourDays, DefaultHourDays)
 	}
-	if r.HourDays < r.MinuteDays || r.HourDays > maxHourDays {
-		mistakes = append(mistakes, fmt.Errorf("hours are kept for %d days: write %d, as minutes are kept, to %d, or 0", r.HourDays, r.MinuteDays, maxHourDays))
-	}
-	if least := (r.HourDays + daysOfMonth - 1) / daysOfMonth; r.DayMonths < least || r.DayMonths > maxDayMonths {
-		mistakes = append(mistakes, fmt.Errorf("days are kept for %d months: write %d, as hours are kept, to %d, or 0", r.DayMonths, least, maxDayMonths))
-	}
-	return errors.Join(mistakes...)
+	return nil
 }
 
 // database is what a collector writes into.
@@ -126,8 +100,9 @@ type Collector struct {
 // New returns a collector. It connects to nothing. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Collector, error) {
 	cfg.Holder = cmp.Or(cfg.Holder, policy.InstanceName())
-	cfg.Interval, cfg.Fresh, cfg.Search = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Fresh, DefaultFresh), cmp.Or(cfg.Search, DefaultSearch)
+	cfg.Interval, cfg.Search = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Search, DefaultSearch)
 	cfg.Settled, cfg.Lease = cmp.Or(cfg.Settled, DefaultSettled), cmp.Or(cfg.Lease, DefaultLease)
+	cfg.HourDays = cmp.Or(cfg.HourDays, DefaultHourDays)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
@@ -157,8 +132,7 @@ func (c *Config) mistakes() error {
 		field           string
 		is, least, most time.Duration
 	}{
-		{"Interval", c.Interval, 10 * time.Millisecond, time.Minute},
-		{"Fresh", c.Fresh, 10 * time.Millisecond, time.Hour},
+		{"Interval", c.Interval, 10 * time.Millisecond, time.Hour},
 		{"Search", c.Search, 10 * time.Millisecond, 24 * time.Hour},
 		{"Settled", c.Settled, time.Minute, 24 * time.Hour},
 		{"Lease", c.Lease, 100 * time.Millisecond, 10 * time.Minute},
@@ -167,8 +141,8 @@ func (c *Config) mistakes() error {
 			mistakes = append(mistakes, fmt.Errorf("collect: Config.%s is %v: write %v to %v, or 0", time.field, time.is, time.least, time.most))
 		}
 	}
-	if err := c.Keep.Complete(); err != nil {
-		mistakes = append(mistakes, fmt.Errorf("collect: Config.Keep: %w", err))
+	if err := CheckHourDays(c.HourDays); err != nil {
+		mistakes = append(mistakes, fmt.Errorf("collect: Config.HourDays: %w", err))
 	}
 	return errors.Join(mistakes...)
 }
@@ -187,38 +161,35 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// lead does what one daemon does at a time. A search that takes long holds back nothing else, and neither does what is computed.
+// lead does what one daemon does at a time.
 func (c *Collector) lead(ctx context.Context) {
 	r := c.newRound()
 	c.leading.Store(r)
 	defer c.leading.Store(nil)
-	// Before there is room nothing is collected.
-	c.report(ctx, "retention", r.keepWhenDue(ctx))
 	var all sync.WaitGroup
 	defer all.Wait()
-	for _, task := range [...]struct {
-		name string
-		do   func(context.Context) error
-	}{{"minutes", r.readMinutes}, {"search", r.searchWhenDue}, {"sums", r.rollUp}, {"retention", r.keepWhenDue}} {
-		all.Go(func() { c.repeat(ctx, task.name, task.do) })
-	}
+	all.Go(func() { c.repeat(ctx, "counts", r.collect) })
+	all.Go(func() { c.repeat(ctx, "retention", r.keepWhenDue) })
 }
 
-// Bounds of the time between two tries of what has failed.
 const (
+	// minBackOff and maxBackOff bound the time between two tries of what has failed.
 	minBackOff = 200 * time.Millisecond
 	maxBackOff = 30 * time.Second
+	// rest is how much longer than a step it takes at least before the next one begins.
+	rest = 4
 )
 
-// repeat does something again and again, and after failures less and less often.
+// repeat does something again and again, more seldom where it takes long, and after failures less and less often.
 func (c *Collector) repeat(ctx context.Context, name string, do func(context.Context) error) {
 	backOff := time.Duration(0)
 	for ctx.Err() == nil {
+		begun := time.Now()
 		err := do(ctx)
 		c.report(ctx, name, err)
-		if err == nil {
+		if err == nil || errors.Is(err, errLeft) {
 			backOff = 0
-			pace.Wait(ctx, pace.Jittered(c.cfg.Interval), nil)
+			pace.Wait(ctx, pace.Jittered(max(c.cfg.Interval, rest*time.Since(begun))), nil)
 			continue
 		}
 		backOff = min(max(2*backOff, minBackOff), maxBackOff)

@@ -24,12 +24,10 @@ import (
 
 func TestEveryMistakeOfAConfigurationIsSaid(t *testing.T) {
 	t.Parallel()
-	_, err := collect.New(collect.Config{
-		Interval: -1, Fresh: -1, Search: time.Millisecond, Settled: time.Second, Lease: time.Hour, Keep: collect.Retention{MinuteDays: 1, HourDays: 9999, DayMonths: 1},
-	})
+	_, err := collect.New(collect.Config{Interval: -1, Search: time.Millisecond, Settled: time.Second, Lease: time.Hour, HourDays: 9999})
 	for _, mistake := range []string{
-		"Config.Store is nil", "Config.Source is nil", "Config.Interval is -1ns: write 10ms to 1m0s, or 0", "Config.Fresh", "Config.Search is 1ms", "Config.Settled is 1s", "Config.Lease is 1h",
-		"minutes are kept for 1 days: write 3 to 400, or 0", "hours are kept for 9999 days: write 1, as minutes are kept", "days are kept for 1 months: write 323",
+		"Config.Store is nil", "Config.Source is nil", "Config.Interval is -1ns: write 10ms to 1h0m0s, or 0", "Config.Search is 1ms", "Config.Settled is 1s", "Config.Lease is 1h",
+		"hours are kept for 9999 days: write 32 to 3660, or 0 for 400",
 	} {
 		require.ErrorContains(t, err, mistake)
 	}
@@ -38,19 +36,13 @@ func TestEveryMistakeOfAConfigurationIsSaid(t *testing.T) {
 // counting is a source that says what was asked of it.
 type counting struct {
 	usage.Source
-	minutes map[int64]int
-	// away is what cannot be read, and gone that nothing can.
-	away string
-	gone bool
-	// reports says that no reports can be read.
-	reports bool
-}
-
-func (s *counting) Reports(ctx context.Context, told time.Time, cursor string) ([]usage.Report, string, error) {
-	if s.reports {
-		return nil, "", errFault
-	}
-	return s.Source.Reports(ctx, told, cursor)
+	// away is what cannot be read, gone that nothing can, and found why nothing is found.
+	away  string
+	gone  bool
+	found error
+	// reads is how often counts of each hour were read.
+	mu    sync.Mutex
+	reads map[time.Time]int
 }
 
 func (s *counting) Now(ctx context.Context) (time.Time, error) {
@@ -60,21 +52,30 @@ func (s *counting) Now(ctx context.Context) (time.Time, error) {
 	return s.Source.Now(ctx)
 }
 
-func (s *counting) Counted(ctx context.Context, told time.Time, cursor string) ([]usage.Counted, string, error) {
-	if cursor == "" {
-		s.minutes[told.Unix()/60]++
+func (s *counting) Found(ctx context.Context, cursor string) ([]bucket.UsageFound, string, error) {
+	if s.found != nil {
+		return nil, "", s.found
 	}
-	return s.Source.Counted(ctx, told, cursor)
+	return s.Source.Found(ctx, cursor)
 }
 
 func (s *counting) ReadUsage(ctx context.Context, tenant string, hour time.Time, grade bucket.UsageGrade) (*bucket.UsageHour, error) {
+	s.mu.Lock()
+	s.reads[hour]++
+	s.mu.Unlock()
 	if s.gone || s.away == tenant {
 		return nil, errFault
 	}
 	return s.Source.ReadUsage(ctx, tenant, hour, grade)
 }
 
-func (s *scene) counting() *counting { return &counting{Source: s.budget, minutes: map[int64]int{}} }
+func (s *scene) counting() *counting { return &counting{Source: s.budget, reads: map[time.Time]int{}} }
+
+// leading returns a round of a daemon that reads a source.
+func (s *scene) leading(from usage.Source) collect.Round {
+	s.Helper()
+	return collect.NewRound(s.collector(from), nil)
+}
 
 // nets are the points of each tenant.
 func (s *scene) nets() map[string]int64 {
@@ -97,43 +98,66 @@ func (s *scene) literal(text string) string {
 	return fmt.Sprintf("'\\x%x'", text)
 }
 
-func TestEachMinuteIsReadOnceItWasToldInFull(t *testing.T) {
+func TestOnlyASearchReadsHoursThatAreOver(t *testing.T) {
 	t.Parallel()
 	both(t, func(s *scene) {
 		ctx, from := s.Context(), s.counting()
-		r := collect.NewRound(s.collector(from), nil)
-		require.NoError(s, r.ReadMinutes(ctx))
-		require.Empty(s, from.minutes, "there is no room for anything yet")
-		require.NoError(s, r.Keep(ctx))
-		require.NoError(s, r.Search(ctx))
+		cfg := s.config(from)
+		cfg.Settled = 3 * time.Hour
+		c, err := collect.New(cfg)
+		require.NoError(s, err)
+		r := collect.NewRound(c, nil)
 		settle := s.take("acme", 5)
-		s.tell("acme")
-		require.NoError(s, r.ReadMinutes(ctx))
-		require.Equal(s, map[string]int64{"acme": 5}, s.nets(), "what is not told in full is there already")
-		now := s.clock.now().Unix() / 60
-		clear(from.minutes)
-		// It is told late, in another minute, and so is a correction in an old one.
-		s.take("globex", 7)
-		s.clock.advance(20 * time.Minute)
-		s.take("acme", 20)
+		require.NoError(s, r.Collect(ctx))
+		require.Equal(s, map[string]int64{"acme": 5}, s.nets())
+		hour := s.clock.now().Truncate(time.Hour)
+		s.clock.advance(time.Hour)
 		settle(1)
-		s.tell("globex", "acme")
-		for range 3 {
+		require.NoError(s, r.Collect(ctx))
+		require.Equal(s, map[string]int64{"acme": 1}, s.nets(), "a correction is in the minute of its take")
+		clear(from.reads)
+		s.clock.advance(time.Hour)
+		require.NoError(s, r.Collect(ctx), "a search is due")
+		require.Equal(s, 1, from.reads[hour])
+		s.take("acme", 7)
+		for range 10 {
 			s.clock.advance(time.Minute)
-			require.NoError(s, r.ReadMinutes(ctx))
+			require.NoError(s, r.Collect(ctx))
 		}
-		require.Equal(s, map[string]int64{"acme": 21, "globex": 7}, s.nets())
-		for m := now; m < now+22; m++ {
-			require.Positive(s, from.minutes[m], "minute %d", m-now)
+		require.Equal(s, 1, from.reads[hour])
+		require.Equal(s, map[string]int64{"acme": 8}, s.nets())
+		s.clock.advance(2 * time.Hour)
+		require.NoError(s, r.Collect(ctx))
+		found, _, err := s.budget.Found(ctx, "")
+		require.NoError(s, err)
+		require.Len(s, found, 1, "what is over is forgotten")
+	})
+}
+
+func TestRefusalsOfAllInstancesAreAddedUpOnce(t *testing.T) {
+	t.Parallel()
+	both(t, func(s *scene) {
+		hour := s.clock.now().Truncate(time.Hour)
+		refuse := func(run, limit string, n int64) {
+			s.budget.Refuse(run, usage.Refused{Tenant: "acme", Limit: limit, Hour: hour, N: n})
 		}
-		clear(from.minutes)
-		// Another daemon goes on where this one was.
-		other := collect.NewRound(s.collector(from), nil)
-		require.NoError(s, other.Keep(ctx))
-		require.NoError(s, other.ReadMinutes(ctx))
-		for m := range from.minutes {
-			require.Greater(s, m, now+21, "it was read before")
+		refuse("1", "tenant:minute", 3)
+		refuse("2", "tenant:minute", 4)
+		refuse("2", "blocked", 1)
+		r := s.round()
+		for range 2 {
+			require.NoError(s, r.Collect(s.Context()))
 		}
+		refuse("1", "tenant:minute", 5)
+		s.clock.advance(time.Hour)
+		require.NoError(s, r.Collect(s.Context()))
+		require.Equal(s, map[string]int64{"tenant:minute": 9, "blocked": 1}, s.sums("SELECT "+s.text("name")+", refused FROM refused_hour"))
+		s.clock.advance(2 * time.Hour)
+		for n := range 300 {
+			s.budget.Refuse("1", usage.Refused{Tenant: "acme", Limit: fmt.Sprint(n), Hour: s.clock.now().Truncate(time.Hour), N: int64(n)})
+		}
+		require.NoError(s, r.Collect(s.Context()))
+		require.EqualValues(s, 102, s.sums("SELECT 'n', count(*) FROM refused_hour")["n"], "a tenant has so many limits")
 	})
 }
 
@@ -170,7 +194,7 @@ func exported(t testing.TB) (*sdk.MeterProvider, func() map[string]float64) {
 	}
 }
 
-func TestMinutesThatAreCollectedAreCountedAndThoseThatNobodyHasCollectedInTime(t *testing.T) {
+func TestMinutesThatNobodyHasCollectedInTimeAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "SQLite")
 	meter, metrics := exported(t)
@@ -178,47 +202,27 @@ func TestMinutesThatAreCollectedAreCountedAndThoseThatNobodyHasCollectedInTime(t
 	cfg.MeterProvider = meter
 	c, err := collect.New(cfg)
 	require.NoError(t, err)
-	counted := func() [2]float64 {
-		all := metrics()
-		return [2]float64{all["ratelimit_collector_minutes_total"], all["ratelimit_collector_missed_total"]}
-	}
-	life := usage.ReportLife.Minutes()
-	lead := func() collect.Round {
-		r := collect.NewRound(c, nil)
-		require.NoError(t, r.Keep(t.Context()))
-		require.NoError(t, r.ReadMinutes(t.Context()))
-		// What was read is noted once a search has found who has counted.
-		require.NoError(t, r.Search(t.Context()))
-		require.NoError(t, r.ReadMinutes(t.Context()))
-		return r
-	}
-	require.Equal(t, [2]float64{}, counted())
-	r := lead()
-	require.Equal(t, [2]float64{life, 0}, counted(), "where nothing was ever collected nothing is missed")
-	s.clock.advance(3 * time.Minute)
-	require.NoError(t, r.ReadMinutes(t.Context()))
-	require.Equal(t, [2]float64{life + 3, 0}, counted())
-	s.clock.advance(usage.ReportLife)
-	lead()
-	require.Equal(t, [2]float64{2*life + 3, 0}, counted(), "it was just in time")
-	s.clock.advance(usage.ReportLife + 7*time.Minute)
-	r = lead()
-	require.Equal(t, [2]float64{3*life + 3, 7}, counted())
-	s.clock.advance(usage.ReportLife + 5*time.Minute)
-	require.NoError(t, r.ReadMinutes(t.Context()))
-	require.Equal(t, [2]float64{4*life + 3, 12}, counted(), "it has led all the time, and read nothing")
+	missed := func() float64 { return metrics()["ratelimit_collector_missed_total"] }
+	r := collect.NewRound(c, nil)
+	require.NoError(t, r.Collect(t.Context()))
+	require.Zero(t, missed(), "where nothing was ever collected nothing is missed")
+	s.clock.advance(usage.CountsLife)
+	require.NoError(t, r.Collect(t.Context()))
+	require.Zero(t, missed(), "it was just in time")
+	s.clock.advance(usage.CountsLife + 7*time.Minute)
+	require.NoError(t, collect.NewRound(c, nil).Collect(t.Context()))
+	require.InDelta(t, 7, missed(), 0)
 }
 
-func TestOfAnHourThatIsToldAgainOnlyWhatMayHaveChangedIsWritten(t *testing.T) {
+func TestOfAnHourThatIsReadAgainOnlyWhatMayHaveChangedIsWritten(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "SQLite")
 	meter, metrics := exported(t)
 	cfg := s.config(s.budget)
-	cfg.MeterProvider, cfg.Fresh = meter, time.Hour
+	cfg.MeterProvider = meter
 	c, err := collect.New(cfg)
 	require.NoError(t, err)
 	r := collect.NewRound(c, nil)
-	require.NoError(t, r.Keep(t.Context()))
 	rows := func() int { return int(metrics()["ratelimit_collector_rows_total usage"]) }
 	var settle func(int64)
 	for minutes := range 40 {
@@ -226,100 +230,78 @@ func TestOfAnHourThatIsToldAgainOnlyWhatMayHaveChangedIsWritten(t *testing.T) {
 		if minutes == 1 {
 			settle = next
 		}
-		s.tell("acme")
 		s.clock.advance(time.Minute)
 		before := rows()
-		require.NoError(t, r.ReadMinutes(t.Context()))
+		require.NoError(t, r.Collect(t.Context()))
 		require.LessOrEqual(t, rows()-before, 2*5, "points and requests of a few minutes")
 	}
 	require.Equal(t, map[string]int64{"acme": 40 * 5}, s.nets())
 	// A correction of an old minute is found among them.
 	settle(1)
-	s.tell("acme")
 	s.clock.advance(2 * time.Minute)
-	require.NoError(t, r.ReadMinutes(t.Context()))
+	require.NoError(t, r.Collect(t.Context()))
 	require.Equal(t, map[string]int64{"acme": 40*5 - 4}, s.nets())
+	s.clock.advance(time.Hour)
+	require.NoError(t, r.Collect(t.Context()))
+	before := rows()
+	require.NoError(t, r.Collect(t.Context()))
+	require.Equal(t, before, rows(), "of an hour that is over and has not changed nothing is written")
 }
 
-func TestWhatCannotBeReadHoldsNobodyElseBackAndIsSearchedSoon(t *testing.T) {
+func TestWhatCannotBeReadHoldsNobodyElseBackAndIsReadAgain(t *testing.T) {
 	t.Parallel()
 	both(t, func(s *scene) {
 		ctx, from := s.Context(), s.counting()
-		r := collect.NewRound(s.collector(from), nil)
-		require.NoError(s, r.Keep(ctx))
-		require.NoError(s, r.Search(ctx))
+		r := s.leading(from)
 		for _, tenant := range []string{"acme", "broken", "globex"} {
 			s.take(tenant, 5)
-			s.tell(tenant)
 		}
-		s.clock.advance(2 * time.Minute)
 		from.gone = true
-		require.ErrorIs(s, r.ReadMinutes(ctx), errFault)
+		require.ErrorIs(s, r.Collect(ctx), errFault)
 		require.Empty(s, s.nets())
 		from.gone, from.away = false, "broken"
-		require.NoError(s, r.ReadMinutes(ctx))
+		require.ErrorIs(s, r.Collect(ctx), collect.ErrLeft)
 		require.Equal(s, map[string]int64{"acme": 5, "globex": 5}, s.nets())
-		require.NoError(s, r.SearchWhenDue(ctx), "it is not due yet")
-		s.clock.advance(6 * time.Minute)
-		require.Error(s, r.SearchWhenDue(ctx), "it searches, and finds what it cannot read")
-		require.Zero(s, s.sums("SELECT pass, minute FROM usage_pass WHERE pass = 'search' AND minute >= " + fmt.Sprint(s.clock.now().Unix()/60))["search"])
+		require.Equal(s, s.clock.now().Unix()/60, s.pass().Collected)
 		from.away = ""
-		s.clock.advance(6 * time.Minute)
-		require.NoError(s, r.SearchWhenDue(ctx))
-		require.Len(s, s.nets(), 2, "it waits longer each time")
-		s.clock.advance(6 * time.Minute)
-		require.NoError(s, r.SearchWhenDue(ctx))
+		require.NoError(s, r.Collect(ctx))
 		require.Equal(s, map[string]int64{"acme": 5, "globex": 5, "broken": 5}, s.nets())
-		require.Equal(s, s.clock.now().Unix()/60, s.sums("SELECT pass, minute FROM usage_pass")["search"])
 	})
 }
 
-func TestMinutesAreForgottenWhenTheyAreOldAndSumsStay(t *testing.T) {
+func TestMinutesAreForgottenAfterTwoDaysAndHoursLater(t *testing.T) {
 	t.Parallel()
 	both(t, func(s *scene) {
 		s.take("acme", 5)
 		s.settle()
-		s.clock.advance(8 * 24 * time.Hour)
+		s.clock.advance(49 * time.Hour)
 		s.take("acme", 7)
 		s.settle()
 		require.Equal(s, map[string]int64{"acme": 7}, s.nets())
 		hours := "SELECT " + s.text("tenant") + ", charged FROM usage_hour WHERE unit = " + s.literal("points")
 		require.Equal(s, map[string]int64{"acme": 12}, s.sums(hours))
-		// The clock of the daemon is a year ahead, and later that of the Redis is.
-		for _, there := range []time.Duration{0, 365 * 24 * time.Hour} {
-			cfg := s.config(&shifted{s.budget, s.clock, there})
-			cfg.Now = func() time.Time { return s.clock.now().Add(365*24*time.Hour - there) }
+		// The clock of the store is ahead by days, and so is that of the daemon.
+		for _, there := range []time.Duration{2 * 24 * time.Hour, -2 * 24 * time.Hour} {
+			cfg := s.config(&skewed{s.budget, there})
+			if there < 0 {
+				cfg.Source = s.budget
+				cfg.Now = func() time.Time { return s.clock.now().Add(-there) }
+			}
 			c, err := collect.New(cfg)
 			require.NoError(s, err)
-			err = collect.NewRound(c, nil).Keep(s.Context())
-			if there == 0 {
-				require.NoError(s, err)
-			} else {
-				require.ErrorContains(s, err, "clocks of the daemon and of the store of budgets differ")
-			}
-			require.Equal(s, map[string]int64{"acme": 7}, s.nets())
+			require.NoError(s, collect.NewRound(c, nil).Keep(s.Context()))
+			require.Equal(s, map[string]int64{"acme": 7}, s.nets(), "nothing is forgotten too early")
 		}
-		s.clock.advance(100 * 24 * time.Hour)
+		s.clock.advance((collect.DefaultHourDays + 1) * 24 * time.Hour)
 		s.settle()
 		require.Empty(s, s.sums(hours))
-		require.Equal(s, map[string]int64{"acme": 12}, s.sums(strings.Replace(hours, "usage_hour", "usage_month", 1)))
 	})
 }
-
-// shifted is a source whose clock is ahead.
-type shifted struct {
-	usage.Source
-	clock *clock
-	by    time.Duration
-}
-
-func (s *shifted) Now(context.Context) (time.Time, error) { return s.clock.now().Add(s.by), nil }
 
 func TestOfTwoCollectorsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	both(t, func(s *scene) {
 		s.take("acme", 5)
-		s.tell("acme")
 		s.clock.advance(2 * time.Minute)
 		meter, metrics := exported(s.TB)
 		run := func() (stop func()) {
@@ -345,19 +327,12 @@ func TestOfTwoCollectorsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 			require.Eventually(s, is, 60*time.Second, 5*time.Millisecond)
 		}
 		stop := run()
-		eventually(func() bool { return s.nets()["acme"] == 5 && metrics()["ratelimit_collector_lag_seconds"] < 180 })
+		eventually(func() bool { return s.nets()["acme"] == 5 && metrics()["ratelimit_collector_lag_seconds"] < 60 })
 		require.Equal(s, 1., metrics()["ratelimit_collector_leads"])
 		stop()
 		run()
 		s.take("acme", 6)
-		s.tell("acme")
 		s.clock.advance(2 * time.Minute)
 		eventually(func() bool { return s.nets()["acme"] == 11 })
-		s.clock.advance(time.Minute)
-		// What has changed is computed after a while.
-		eventually(func() bool {
-			return s.sums("SELECT " + s.text("tenant") + ", charged FROM usage_hour WHERE unit = " + s.literal("points"))["acme"] == 11
-		})
-		eventually(func() bool { return metrics()["ratelimit_collector_sums_lag_seconds"] == 0 })
 	})
 }

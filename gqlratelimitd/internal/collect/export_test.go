@@ -23,23 +23,20 @@ func NewRound(c *Collector, db Database) Round {
 	return Round{r}
 }
 
-// Keep makes room and removes what is old.
+// Keep removes what is old.
 func (r Round) Keep(ctx context.Context) error {
 	r.r.keep, r.r.removal = time.Time{}, store.UsageRemoval{}
 	return r.r.keepWhenDue(ctx)
 }
 
-// ReadMinutes reads what was told.
-func (r Round) ReadMinutes(ctx context.Context) error { return r.r.readMinutes(ctx) }
+// Collect reads what was counted.
+func (r Round) Collect(ctx context.Context) error { return r.r.collect(ctx) }
 
-// Search searches.
+// Search reads all that was counted.
 func (r Round) Search(ctx context.Context) error {
 	r.r.search = time.Time{}
-	return r.r.searchWhenDue(ctx)
+	return r.r.collect(ctx)
 }
 
-// SearchWhenDue searches if that is due.
-func (r Round) SearchWhenDue(ctx context.Context) error { return r.r.searchWhenDue(ctx) }
-
-// RollUp computes all that was marked by a time.
-func (r Round) RollUp(ctx context.Context, by time.Time) error { return r.r.rollUpBy(ctx, by) }
+// ErrLeft says that something was left for later.
+var ErrLeft = errLeft

@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
 // maxKnown is of how many hours of tenants it is known what is written, in two generations: some 20 MiB. Those that find no room are
 // written whole.
 const maxKnown = 200_000
 
-// settling is how many minutes before the one in which they are told most minutes do not change any more.
+// settling is how many minutes before the one in which they are read most minutes do not change any more.
 const settling = 2
 
 // known says what of hours is surely written, so that of an hour that is read every minute the last few minutes are written, and not all of them. It is
@@ -38,7 +37,7 @@ func newKnown() *known {
 }
 
 // id is what an hour is known by.
-func (k *known) id(of usage.Counted) uint64 {
+func (k *known) id(of bucket.UsageFound) uint64 {
 	var h maphash.Hash
 	h.SetSeed(k.seed)
 	_, _ = h.WriteString(of.Tenant)
@@ -46,10 +45,9 @@ func (k *known) id(of usage.Counted) uint64 {
 	return h.Sum64()
 }
 
-// look returns the first minute that may not be written yet, and what to note once all from there on is. The hour was told in a minute that
-// is so many after its beginning.
-func (k *known) look(of usage.Counted, read *bucket.UsageHour, told int) (from int, seen sight) {
-	seen.minutes = max(0, min(told-settling, int(time.Hour/minute)))
+// look returns the first minute that may not be written yet, and what to note once all from there on is. It was read so many minutes after the hour began.
+func (k *known) look(of bucket.UsageFound, read *bucket.UsageHour, now int) (from int, seen sight) {
+	seen.minutes = max(0, min(now-settling, int(time.Hour/minute)))
 	seen.hash = k.hash(read, seen.minutes)
 	id := k.id(of)
 	k.mu.Lock()
@@ -65,7 +63,7 @@ func (k *known) look(of usage.Counted, read *bucket.UsageHour, told int) (from i
 }
 
 // note notes what is written.
-func (k *known) note(of usage.Counted, seen sight) {
+func (k *known) note(of bucket.UsageFound, seen sight) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.newer) >= maxKnown {

@@ -22,16 +22,15 @@ type model struct {
 	*scene
 	*rand.Rand
 	faults *faults
-	// points are what tenants have used, and decided what instances have told that they have decided.
+	// points are what tenants have used, and refused what instances have stored that they have refused, by limit.
 	points  map[string]int64
-	decided map[string]int64
+	refused map[string]int64
 	// added is what those count who add what is new since they read last.
 	added    atomic.Int64
 	receipts []receipt
-	// untold are hours of tenants that an instance has to tell.
-	untold map[usage.Counted]bool
-	// instances are how many decisions each instance has made in each minute, since it was started.
+	// instances are what each instance has refused since it was started.
 	instances []*instance
+	boots     int
 	rounds    []collect.Round
 }
 
@@ -39,32 +38,29 @@ type receipt struct {
 	taken  bucket.Receipt
 	claim  *idempotency.Claim
 	tenant string
-	at     time.Time
 	points int64
 }
 
+// instance is a run of one, and what of its refusals is stored.
 type instance struct {
-	name     string
-	boot     int
-	decided  map[usage.Decisions]int64
-	untold   map[usage.Decisions]bool
-	lastTold map[usage.Decisions]int64
+	run     string
+	counted *usage.Refusals
+	stored  map[usage.Refused]int64
 }
 
-func (i *instance) start() {
-	i.boot++
-	i.decided, i.untold, i.lastTold = map[usage.Decisions]int64{}, map[usage.Decisions]bool{}, map[usage.Decisions]int64{}
+// boot starts an instance anew. What it had not stored is lost.
+func (m *model) boot(i int) {
+	m.boots++
+	m.instances[i] = &instance{fmt.Sprintf("%016x", m.boots), &usage.Refusals{}, map[usage.Refused]int64{}}
 }
 
 func newModel(s *scene, seed uint64) *model {
 	m := &model{
 		scene: s, Rand: rand.New(rand.NewPCG(seed, 1)), faults: &faults{Rand: rand.New(rand.NewPCG(seed, 2)), share: 4},
-		points: map[string]int64{}, decided: map[string]int64{}, untold: map[usage.Counted]bool{},
+		points: map[string]int64{}, refused: map[string]int64{}, instances: make([]*instance, 2),
 	}
-	for i := range 2 {
-		one := &instance{name: fmt.Sprint("api-", i)}
-		one.start()
-		m.instances = append(m.instances, one)
+	for i := range m.instances {
+		m.boot(i)
 	}
 	for range 3 {
 		m.rounds = append(m.rounds, m.start())
@@ -89,9 +85,9 @@ func (m *model) step() {
 	case 2, 3:
 		m.settle()
 	case 4, 5:
-		m.decide()
+		m.instances[m.IntN(len(m.instances))].counted.Add(m.clock.now(), "acme", fmt.Sprint("limit-", m.IntN(3)))
 	case 6:
-		m.tellAll()
+		m.store()
 	case 7, 8:
 		m.collect()
 	case 9:
@@ -99,8 +95,7 @@ func (m *model) step() {
 		m.rounds[m.IntN(len(m.rounds))] = m.start()
 	case 10:
 		if m.IntN(4) == 0 {
-			m.instances[m.IntN(len(m.instances))].start()
-			m.untold = map[usage.Counted]bool{}
+			m.boot(m.IntN(len(m.instances)))
 		}
 	default:
 		m.takeSome()
@@ -123,8 +118,7 @@ func (m *model) takeSome() {
 	require.NoError(m, err)
 	if result.Verdict == bucket.Admitted {
 		m.points[tenant] += n
-		m.receipts = append(m.receipts, receipt{result.Receipt, take.Claim, tenant, m.clock.now(), n})
-		m.untold[usage.Counted{Tenant: tenant, Hour: m.clock.now().Truncate(time.Hour)}] = true
+		m.receipts = append(m.receipts, receipt{result.Receipt, take.Claim, tenant, n})
 	}
 }
 
@@ -145,48 +139,37 @@ func (m *model) settle() {
 	require.NoError(m, err)
 	if settled.Applied {
 		m.points[r.tenant] += actual - r.points
-		m.untold[usage.Counted{Tenant: r.tenant, Hour: r.at.Truncate(time.Hour)}] = true
 	}
 }
 
-// decide has an instance decide something.
-func (m *model) decide() {
-	i := m.instances[m.IntN(len(m.instances))]
-	at := m.clock.now().Truncate(time.Minute)
-	for _, d := range []usage.Decisions{{Tenant: "acme", Minute: at}, {Tenant: "acme", Minute: at, By: usage.ByOperation, Name: "Query.search"}} {
-		i.decided[d]++
-		i.untold[d] = true
-	}
-}
-
-// tellAll has instances tell what they have counted, some of it for the second time.
-func (m *model) tellAll() {
-	batch := usage.Batch{}
-	for c := range m.untold {
-		if m.IntN(10) > 0 {
-			batch.Counted = append(batch.Counted, c)
-		}
-	}
-	m.untold = map[usage.Counted]bool{}
-	m.budget.Tell(m.clock.now(), "api-0", "0", batch)
+// store has instances store what they have refused.
+func (m *model) store() {
 	for _, i := range m.instances {
-		batch := usage.Batch{}
-		minutes := map[time.Time]bool{}
-		for d := range i.untold {
-			minutes[d.Minute] = true
+		all := i.counted.Snapshot()
+		m.budget.Refuse(i.run, all...)
+		if m.IntN(4) == 0 {
+			// It does not know, and stores it again.
+			continue
 		}
-		// A report has everything of a tenant and minute.
-		for d, n := range i.decided {
-			if !minutes[d.Minute] {
-				continue
+		i.counted.Stored()
+	}
+}
+
+// storedOf notes what the source has, which only grows.
+func (m *model) noteStored() {
+	now := m.clock.now()
+	m.refused = map[string]int64{}
+	for hour := now.Add(-30 * 24 * time.Hour).Truncate(time.Hour); !hour.After(now); hour = hour.Add(time.Hour) {
+		for cursor := ""; ; {
+			page, next, err := m.budget.Refused(context.Background(), hour, cursor)
+			require.NoError(m, err)
+			for _, r := range page {
+				m.refused[r.Limit] += r.N
 			}
-			m.decided[d.By.String()] += n - i.lastTold[d]
-			i.lastTold[d] = n
-			d.Numbers = usage.Numbers{Refused: n, WouldRefuse: 2 * n}
-			batch.Decisions = append(batch.Decisions, d)
+			if cursor = next; next == "" {
+				break
+			}
 		}
-		i.untold = map[usage.Decisions]bool{}
-		m.budget.Tell(m.clock.now(), i.name, fmt.Sprint(i.boot), batch)
 	}
 }
 
@@ -203,12 +186,10 @@ func (m *model) collect() {
 			ctx := context.Background()
 			// What fails is tried again by a later step.
 			switch what {
-			case 0, 1, 2, 3:
-				_ = r.ReadMinutes(ctx)
-			case 4:
+			case 0, 1, 2, 3, 4:
+				_ = r.Collect(ctx)
+			case 5:
 				_ = r.Search(ctx)
-			case 5, 6:
-				_ = r.RollUp(ctx, m.clock.now())
 			default:
 				_ = r.Keep(ctx)
 			}
@@ -223,20 +204,14 @@ func TestWhatIsCollectedIsTheTruthHoweverOftenItBreaksAndWhoAddsIsWrong(t *testi
 		lost, wrong := int64(0), 0
 		for seed := range uint64(3) {
 			m := newModel(newScene(s.TB, s.db.Dialect().String()), seed)
-			for _, r := range m.rounds {
-				for r.Keep(t.Context()) != nil {
-					continue
-				}
-			}
 			for range 900 {
 				m.step()
 			}
-			m.tellAll()
-			// Two minutes later everything was told in full.
-			m.clock.advance(2 * time.Minute)
+			m.store()
 			m.scene.settle()
 			m.clock.advance(3 * time.Hour)
 			m.scene.settle()
+			m.noteStored()
 			total := int64(0)
 			for _, n := range m.points {
 				total += n
@@ -251,18 +226,16 @@ func TestWhatIsCollectedIsTheTruthHoweverOftenItBreaksAndWhoAddsIsWrong(t *testi
 	})
 }
 
-// requireTruth holds that the database has what was used and decided, in each level. It returns what one row for all generations has less.
+// requireTruth holds that the database has what was used and refused. It returns what one row for all generations has less.
 func (m *model) requireTruth(total int64, seed uint64) (lost int64) {
 	points := " FROM %s WHERE field = " + m.literal("") + " AND unit = " + m.literal("points")
-	for _, table := range []string{"usage_minute", "usage_hour", "usage_day", "usage_month"} {
+	for _, table := range []string{"usage_minute", "usage_hour"} {
 		is := m.sums(fmt.Sprintf("SELECT 'net', charged - given_back"+points, table))
 		require.Equal(m, total, is["net"], "seed %d: %s", seed, table)
 	}
 	generations := m.sums(fmt.Sprintf("SELECT 'all', charged"+points, "usage_minute"))
-	one := m.sums("SELECT 'all', n FROM (SELECT max(charged) AS n" + fmt.Sprintf(points, "usage_minute") + " GROUP BY tenant, minute, grade) AS largest")
-	for _, table := range []string{"decision_minute", "decision_hour", "decision_day", "decision_month"} {
-		require.Equal(m, m.decided, m.sums("SELECT dimension, refused FROM "+table), "seed %d: %s", seed, table)
-	}
+	one := m.sums("SELECT 'all', n FROM (SELECT max(charged) AS n" + fmt.Sprintf(points, "usage_minute") + " GROUP BY tenant, at, grade) AS largest")
+	require.Equal(m, m.refused, m.sums("SELECT "+m.text("name")+", refused FROM refused_hour"), "seed %d", seed)
 	// Everything that is over is forgotten in the store of budgets.
 	found, _, err := m.budget.Found(context.Background(), "")
 	require.NoError(m, err)

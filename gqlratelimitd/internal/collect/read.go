@@ -9,7 +9,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
-	"github.com/gqlgen-ratelimit/ratelimit/usage"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/number"
 )
 
 const (
@@ -23,32 +23,32 @@ const (
 
 // hour is one that was read.
 type hour struct {
-	counted usage.Counted
-	read    *bucket.UsageHour
-	// rows are those that may have changed, and seen says what they are.
-	rows []store.UsageCount
-	seen sight
-	err  error
+	found bucket.UsageFound
+	read  *bucket.UsageHour
+	// minutes are those that may have changed, and seen says what they are. sums are the counts of the whole hour, of which there are none if no minute
+	// may have changed.
+	minutes, sums []store.UsageCount
+	seen          sight
+	err           error
 }
 
-// readHours reads hours of tenants, and writes what they have. What is over is forgotten then, if over is not nil. It returns [errLeft] if some could not
-// be read and others can.
-func (r *round) readHours(ctx context.Context, counted []usage.Counted, told int64, over func(time.Time) bool) error {
-	if len(counted) == 0 {
+// readHours reads hours of tenants, and writes what they have. What is over is forgotten then. It returns [errLeft] if some could not be read and others can.
+func (r *round) readHours(ctx context.Context, found []bucket.UsageFound, now time.Time, over func(time.Time) bool) error {
+	if len(found) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	found := make(chan *hour)
+	done := make(chan *hour)
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer cancel()
 	var next atomic.Int64
-	for range min(readers, len(counted)) {
+	for range min(readers, len(found)) {
 		reading.Go(func() {
-			for i := next.Add(1) - 1; int(i) < len(counted); i = next.Add(1) - 1 {
-				h := r.readHour(ctx, counted[i], told, over != nil && over(counted[i].Hour))
+			for i := next.Add(1) - 1; int(i) < len(found); i = next.Add(1) - 1 {
+				h := r.readHour(ctx, found[i], now, over(found[i].Hour))
 				select {
-				case found <- h:
+				case done <- h:
 				case <-ctx.Done():
 					return
 				}
@@ -58,10 +58,10 @@ func (r *round) readHours(ctx context.Context, counted []usage.Counted, told int
 	var left error
 	var batch []*hour
 	rows := 0
-	for range counted {
+	for range found {
 		var h *hour
 		select {
-		case h = <-found:
+		case h = <-done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -70,7 +70,6 @@ func (r *round) readHours(ctx context.Context, counted []usage.Counted, told int
 			if _, err := r.cfg.Source.Now(ctx); err != nil {
 				return err
 			}
-			r.left.Store(true)
 			r.told.failed(ctx)
 			left = fmt.Errorf("%w: %w", errLeft, h.err)
 			continue
@@ -78,7 +77,7 @@ func (r *round) readHours(ctx context.Context, counted []usage.Counted, told int
 		if h.read == nil {
 			continue
 		}
-		batch, rows = append(batch, h), rows+len(h.rows)
+		batch, rows = append(batch, h), rows+len(h.minutes)
 		if rows >= batchRows {
 			if err := r.putHours(ctx, batch, over); err != nil {
 				return err
@@ -93,10 +92,10 @@ func (r *round) readHours(ctx context.Context, counted []usage.Counted, told int
 }
 
 // readHour reads one. Of one that is over all rows are written.
-func (r *round) readHour(ctx context.Context, counted usage.Counted, told int64, over bool) *hour {
-	h := &hour{counted: counted}
+func (r *round) readHour(ctx context.Context, found bucket.UsageFound, now time.Time, over bool) *hour {
+	h := &hour{found: found}
 	for range readTries {
-		if h.read, h.err = r.cfg.Source.ReadUsage(ctx, counted.Tenant, counted.Hour, counted.Grade); h.err == nil {
+		if h.read, h.err = r.cfg.Source.ReadUsage(ctx, found.Tenant, found.Hour, found.Grade); h.err == nil {
 			break
 		}
 	}
@@ -105,14 +104,16 @@ func (r *round) readHour(ctx context.Context, counted usage.Counted, told int64,
 	}
 	from := 0
 	if !over {
-		from, h.seen = r.known.look(counted, h.read, int(told-minuteOf(counted.Hour)))
+		from, h.seen = r.known.look(found, h.read, int(minuteOf(now)-minuteOf(found.Hour)))
 	}
-	h.rows = rowsOf(h.read, from)
+	if h.minutes = minutesOf(h.read, from); len(h.minutes) > 0 {
+		h.sums = sumsOfHour(h.read)
+	}
 	return h
 }
 
-// rowsOf returns the rows of the minutes of an hour from one on.
-func rowsOf(h *bucket.UsageHour, from int) (rows []store.UsageCount) {
+// minutesOf returns the counts of the minutes of an hour from one on.
+func minutesOf(h *bucket.UsageHour, from int) (rows []store.UsageCount) {
 	first := minuteOf(h.Hour)
 	for i := range h.Counts {
 		c := &h.Counts[i]
@@ -122,7 +123,7 @@ func rowsOf(h *bucket.UsageHour, from int) (rows []store.UsageCount) {
 				continue
 			}
 			rows = append(rows, store.UsageCount{
-				Tenant: h.Tenant, Minute: first + int64(j), Grade: h.Grade, Unit: string(c.Unit), Field: c.Field, Generation: c.Generation,
+				Tenant: h.Tenant, At: first + int64(j), Grade: h.Grade, Unit: string(c.Unit), Field: c.Field, Generation: c.Generation,
 				Charged: m.Charged, GivenBack: m.GivenBack, Calls: m.Calls,
 			})
 		}
@@ -130,23 +131,46 @@ func rowsOf(h *bucket.UsageHour, from int) (rows []store.UsageCount) {
 	return rows
 }
 
+// sumsOfHour returns the counts of an hour.
+func sumsOfHour(h *bucket.UsageHour) (sums []store.UsageCount) {
+	for i := range h.Counts {
+		c := &h.Counts[i]
+		sum := store.UsageCount{
+			Tenant: h.Tenant, At: hourOf(h.Hour), Grade: h.Grade, Unit: string(c.Unit), Field: c.Field, Generation: c.Generation,
+		}
+		for j := range c.Minutes {
+			m := &c.Minutes[j]
+			sum.Charged, sum.GivenBack, sum.Calls = number.Sum(sum.Charged, m.Charged), number.Sum(sum.GivenBack, m.GivenBack), number.Sum(sum.Calls, m.Calls)
+		}
+		sums = append(sums, sum)
+	}
+	return sums
+}
+
 // putHours writes hours in one transaction. Only what is surely written is known or forgotten.
 func (r *round) putHours(ctx context.Context, batch []*hour, over func(time.Time) bool) error {
-	var rows []store.UsageCount
+	var minutes, sums []store.UsageCount
 	for _, h := range batch {
-		rows = append(rows, h.rows...)
+		minutes, sums = append(minutes, h.minutes...), append(sums, h.sums...)
 	}
-	if len(rows) > 0 {
-		if err := r.put(ctx, kindUsage, len(rows), func(tx *store.UsageTx) (int, error) { return tx.PutUsage(rows) }); err != nil {
+	if len(minutes) > 0 {
+		if err := r.put(ctx, kindUsage, len(minutes)+len(sums), func(tx *store.UsageTx) (int, error) {
+			of, err := tx.PutUsage(store.UsageMinutes, minutes)
+			if err != nil {
+				return 0, err
+			}
+			left, err := tx.PutUsage(store.UsageHours, sums)
+			return of + left, err
+		}); err != nil {
 			return err
 		}
 	}
 	var forget []*hour
 	for _, h := range batch {
-		if over != nil && over(h.counted.Hour) {
+		if over(h.found.Hour) {
 			forget = append(forget, h)
 		} else {
-			r.known.note(h.counted, h.seen)
+			r.known.note(h.found, h.seen)
 		}
 	}
 	return r.forget(ctx, forget)
@@ -187,46 +211,4 @@ func (r *round) put(ctx context.Context, kind string, rows int, put func(tx *sto
 	}
 	r.told.wrote(ctx, kind, rows-left, left)
 	return nil
-}
-
-// putReports writes what instances have told of themselves.
-func (r *round) putReports(ctx context.Context, reports []usage.Report) error {
-	var decided []store.DecisionCount
-	var reached []store.ReachedCount
-	flush := func(least int) error {
-		if len(decided) >= least {
-			if err := r.put(ctx, kindDecisions, len(decided), func(tx *store.UsageTx) (int, error) { return tx.PutDecisions(decided) }); err != nil {
-				return err
-			}
-			decided = nil
-		}
-		if len(reached) >= least {
-			if err := r.put(ctx, kindReached, len(reached), func(tx *store.UsageTx) (int, error) { return tx.PutReached(reached) }); err != nil {
-				return err
-			}
-			reached = nil
-		}
-		return nil
-	}
-	for i := range reports {
-		from := &reports[i]
-		for j := range from.Decisions {
-			d := &from.Decisions[j]
-			decided = append(decided, store.DecisionCount{
-				Tenant: d.Tenant, Minute: minuteOf(d.Minute), Dimension: d.By.String(), Name: d.Name, Instance: from.Instance, Boot: from.Boot,
-				Admitted: d.Admitted, Refused: d.Refused, WouldRefuse: d.WouldRefuse, Points: d.Points,
-			})
-		}
-		for j := range from.Reached {
-			d := &from.Reached[j]
-			reached = append(reached, store.ReachedCount{
-				Tenant: d.Tenant, Minute: minuteOf(d.Minute), Level: d.Level, Owner: d.Owner, Limit: d.Limit, Threshold: d.Threshold,
-				Instance: from.Instance, Boot: from.Boot, Times: d.Times,
-			})
-		}
-		if err := flush(batchRows); err != nil {
-			return err
-		}
-	}
-	return flush(1)
 }

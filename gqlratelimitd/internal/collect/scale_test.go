@@ -25,11 +25,9 @@ var tenants = flag.Int("tenants", 20_000, "how many tenants benchmarks collect")
 
 // wide is a source in which many tenants were counted in each minute.
 type wide struct {
-	usage.Source
+	bucket.UsageStore
 	clock *clock
 	n     int
-	// idle says that nobody has counted.
-	idle bool
 	// reads are those hours that were read.
 	reads atomic.Int64
 }
@@ -38,37 +36,26 @@ const pageOfTenants = 1000
 
 func (w *wide) Now(context.Context) (time.Time, error) { return w.clock.now(), nil }
 
-func (w *wide) Counted(_ context.Context, told time.Time, cursor string) (counted []usage.Counted, next string, err error) {
-	if w.idle || told.Unix()/60 != w.clock.now().Unix()/60-2 {
-		return nil, "", nil
-	}
-	return w.page(cursor)
-}
-
-func (w *wide) Found(_ context.Context, cursor string) (found []usage.Counted, next string, err error) {
-	return w.page(cursor)
-}
-
-func (w *wide) page(cursor string) (counted []usage.Counted, next string, err error) {
+func (w *wide) Found(_ context.Context, cursor string) (found []bucket.UsageFound, next string, err error) {
 	from, _ := strconv.Atoi(cursor)
 	hour := w.clock.now().Add(-2 * time.Minute).Truncate(time.Hour)
 	for i := from; i < min(from+pageOfTenants, w.n); i++ {
-		counted = append(counted, usage.Counted{Tenant: fmt.Sprint("tenant-", i), Hour: hour})
+		found = append(found, bucket.UsageFound{Tenant: fmt.Sprint("tenant-", i), Hour: hour})
 	}
 	if from+pageOfTenants < w.n {
 		next = strconv.Itoa(from + pageOfTenants)
 	}
-	return counted, next, nil
+	return found, next, nil
 }
 
-func (*wide) Reports(context.Context, time.Time, string) ([]usage.Report, string, error) {
+func (*wide) Refused(context.Context, time.Time, string) ([]usage.Refused, string, error) {
 	return nil, "", nil
 }
 
 func (w *wide) ReadUsage(ctx context.Context, tenant string, hour time.Time, grade bucket.UsageGrade) (*bucket.UsageHour, error) {
 	w.reads.Add(1)
-	if w.Source != nil {
-		return w.Source.ReadUsage(ctx, tenant, hour, grade)
+	if w.UsageStore != nil {
+		return w.UsageStore.ReadUsage(ctx, tenant, hour, grade)
 	}
 	read := &bucket.UsageHour{Tenant: tenant, Hour: hour, Counts: make([]bucket.UsageCount, 2)}
 	last := int(w.clock.now().Sub(hour)/time.Minute) - 2
@@ -82,15 +69,14 @@ func (w *wide) ReadUsage(ctx context.Context, tenant string, hour time.Time, gra
 
 func (w *wide) ForgetUsage(context.Context, *bucket.UsageHour) (bool, error) { return true, nil }
 
-// BenchmarkAMinuteOfManyTenants says how many tenants are read and written in a second who have counted points and requests in a minute, how many sums are
-// computed, and how much memory that takes at most: with -tenants=1000000 of a million.
+// BenchmarkAMinuteOfManyTenants says how many tenants are read and written in a second who have counted points and requests in a minute, and how
+// much memory that takes at most: with -tenants=1000000 of a million.
 func BenchmarkAMinuteOfManyTenants(b *testing.B) {
 	for kind := range kinds {
 		b.Run(kind, func(b *testing.B) {
 			s := newScene(b, kind)
 			source := &wide{clock: s.clock, n: *tenants}
 			r := collect.NewRound(s.collector(source), nil)
-			require.NoError(b, r.Keep(b.Context()))
 			measure(b, s, r, source)
 		})
 	}
@@ -104,7 +90,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// measure has a round read minutes and compute sums.
+// measure has a round read minutes.
 func measure(b *testing.B, s *scene, r collect.Round, source *wide) {
 	b.Helper()
 	ctx := b.Context()
@@ -122,27 +108,19 @@ func measure(b *testing.B, s *scene, r collect.Round, source *wide) {
 			}
 		}
 	})
-	// Days before are read once.
-	source.idle = true
-	require.NoError(b, r.ReadMinutes(ctx))
-	source.idle = false
-	var reading, computing time.Duration
+	var reading time.Duration
 	before := processorTime(b)
 	for b.Loop() {
 		s.clock.advance(time.Minute)
 		begun := time.Now()
-		require.NoError(b, r.ReadMinutes(ctx))
+		require.NoError(b, r.Collect(ctx))
 		reading += time.Since(begun)
-		begun = time.Now()
-		require.NoError(b, r.RollUp(ctx, s.clock.now().Add(time.Hour)))
-		computing += time.Since(begun)
 	}
 	close(done)
 	watching.Wait()
 	all := float64(source.reads.Load())
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/all, "cpu-µs/tenant")
 	b.ReportMetric(all/reading.Seconds(), "tenants-read/s")
-	b.ReportMetric(all/computing.Seconds(), "tenants-summed/s")
 	b.ReportMetric(float64(most)/(1<<20), "MiB-at-most")
 }
 
@@ -174,25 +152,9 @@ func BenchmarkAMinuteOfManyTenantsOfARedis(b *testing.B) {
 		b.Run(kind, func(b *testing.B) {
 			s := newScene(b, kind)
 			s.clock.us.Store(time.Now().Truncate(time.Minute).Add(time.Minute + time.Second).UnixMicro())
-			source := &wide{Source: readOf{budgets}, clock: s.clock, n: *tenants}
+			source := &wide{UsageStore: budgets, clock: s.clock, n: *tenants}
 			r := collect.NewRound(s.collector(source), nil)
-			require.NoError(b, r.Keep(b.Context()))
 			measure(b, s, r, source)
 		})
 	}
-}
-
-// readOf is a source of which counts can be read.
-type readOf struct{ *bucket.Redis }
-
-func (readOf) Now(context.Context) (time.Time, error) { return time.Time{}, nil }
-
-func (readOf) Counted(context.Context, time.Time, string) ([]usage.Counted, string, error) {
-	return nil, "", nil
-}
-
-func (readOf) Found(context.Context, string) ([]usage.Counted, string, error) { return nil, "", nil }
-
-func (readOf) Reports(context.Context, time.Time, string) ([]usage.Report, string, error) {
-	return nil, "", nil
 }

@@ -123,7 +123,7 @@ func both(t *testing.T, test func(s *scene)) {
 // config is that of a collector whose hours are forgotten soon.
 func (s *scene) config(from usage.Source) collect.Config {
 	return collect.Config{
-		Store: s.db, Source: from, Settled: time.Minute, Fresh: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler), MeterProvider: noop.NewMeterProvider(), Now: s.clock.now,
+		Store: s.db, Source: from, Settled: time.Minute, Logger: slog.New(slog.DiscardHandler), MeterProvider: noop.NewMeterProvider(), Now: s.clock.now,
 	}
 }
 
@@ -137,20 +137,15 @@ func (s *scene) collector(from usage.Source) *collect.Collector {
 // round returns one that leads, without faults.
 func (s *scene) round() collect.Round {
 	s.Helper()
-	r := collect.NewRound(s.collector(s.budget), nil)
-	require.NoError(s, r.Keep(context.Background()))
-	return r
+	return collect.NewRound(s.collector(s.budget), nil)
 }
 
-// settle has everything collected and computed.
+// settle has everything collected, and what is old removed.
 func (s *scene) settle() {
 	s.Helper()
 	r, ctx := s.round(), context.Background()
-	require.NoError(s, r.ReadMinutes(ctx))
 	require.NoError(s, r.Search(ctx))
-	// Now it is known that old minutes were read.
-	require.NoError(s, r.ReadMinutes(ctx))
-	require.NoError(s, r.RollUp(ctx, s.clock.now().Add(time.Hour)))
+	require.NoError(s, r.Keep(ctx))
 }
 
 // take takes points of a tenant, and returns what settles that at any time.
@@ -172,15 +167,6 @@ func (s *scene) take(tenant string, points int64) (settle func(actual int64)) {
 		require.NoError(s, err)
 		require.True(s, settled.Applied)
 	}
-}
-
-// tell tells that something was counted of tenants in this hour.
-func (s *scene) tell(tenants ...string) {
-	var batch usage.Batch
-	for _, tenant := range tenants {
-		batch.Counted = append(batch.Counted, usage.Counted{Tenant: tenant, Hour: s.clock.now().Truncate(time.Hour)})
-	}
-	s.budget.Tell(s.clock.now(), "api", "0", batch)
 }
 
 // sums are what a query returns, by its first column.
@@ -263,25 +249,18 @@ func (s *faultySource) Now(ctx context.Context) (time.Time, error) {
 	return s.Source.Now(ctx)
 }
 
-func (s *faultySource) Counted(ctx context.Context, told time.Time, cursor string) ([]usage.Counted, string, error) {
-	if s.faults.next() {
-		return nil, "", errFault
-	}
-	return s.Source.Counted(ctx, told, cursor)
-}
-
-func (s *faultySource) Found(ctx context.Context, cursor string) ([]usage.Counted, string, error) {
+func (s *faultySource) Found(ctx context.Context, cursor string) ([]bucket.UsageFound, string, error) {
 	if s.faults.next() {
 		return nil, "", errFault
 	}
 	return s.Source.Found(ctx, cursor)
 }
 
-func (s *faultySource) Reports(ctx context.Context, told time.Time, cursor string) ([]usage.Report, string, error) {
+func (s *faultySource) Refused(ctx context.Context, hour time.Time, cursor string) ([]usage.Refused, string, error) {
 	if s.faults.next() {
 		return nil, "", errFault
 	}
-	return s.Source.Reports(ctx, told, cursor)
+	return s.Source.Refused(ctx, hour, cursor)
 }
 
 func (s *faultySource) ReadUsage(ctx context.Context, tenant string, hour time.Time, grade bucket.UsageGrade) (*bucket.UsageHour, error) {

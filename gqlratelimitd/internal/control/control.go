@@ -30,8 +30,6 @@ type Config struct {
 	Modes *redisswitch.Switches
 	// Budgets is the store of budgets of the instances, which [Control.Usage] reads. Nil is none.
 	Budgets Budgets
-	// HashUser returns what instances write for a user of a tenant in their counts. Nil means that they write names.
-	HashUser func(tenant, user string) string
 	// Webhooks is what endpoints of tenants take. Nil is a daemon without them: what is about them is [ErrNoWebhooks].
 	Webhooks *WebhookConfig
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls

@@ -3,32 +3,26 @@ package control
 import (
 	"fmt"
 	"time"
-)
 
-// UsageWindow is how long the periods are that usage is told by.
-type UsageWindow string
-
-// The windows. Days and months are those of UTC unless a zone is named.
-const (
-	UsageMinute UsageWindow = "minute"
-	UsageHour   UsageWindow = "hour"
-	UsageDay    UsageWindow = "day"
-	UsageMonth  UsageWindow = "month"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
 // maxZone is how many bytes the name of a time zone has.
 const maxZone = 64
 
-// usageWindows say of each window how many periods are told at once, as many as are kept by default, and how many there are where nobody says
-// from when on. Coarser is what would do instead.
-var usageWindows = map[UsageWindow]struct {
+// usageWindow says of a window how many periods are told at once, and how many there are where nobody says from when on. Coarser is what would do
+// instead.
+type usageWindow struct {
 	most, usual int
-	coarser     UsageWindow
-}{
-	UsageMinute: {7 * 24 * 60, 60, UsageHour},
-	UsageHour:   {90 * 24, 24, UsageDay},
-	UsageDay:    {3*366 + 1, 30, UsageMonth},
-	UsageMonth:  {3*12 + 1, 12, ""},
+	coarser     usage.Window
+}
+
+// usageWindows has the windows. Minutes are those of 48 hours.
+var usageWindows = map[usage.Window]usageWindow{
+	usage.Minute: {48*60 + 1, 60, usage.Hour},
+	usage.Hour:   {90 * 24, 24, usage.Day},
+	usage.Day:    {3*366 + 1, 30, usage.Month},
+	usage.Month:  {3*12 + 1, 12, ""},
 }
 
 // usagePeriod is a period, up to and without its end.
@@ -72,48 +66,48 @@ func beginOfDay(year int, month time.Month, day int, zone *time.Location) time.T
 	return t
 }
 
-// begin returns when the period of a window began that a time is in.
-func (w UsageWindow) begin(t time.Time, zone *time.Location) time.Time {
+// beginOf returns when the period of a window began that a time is in.
+func beginOf(w usage.Window, t time.Time, zone *time.Location) time.Time {
 	t = t.In(zone)
 	switch w {
-	case UsageMinute:
+	case usage.Minute:
 		return t.Truncate(time.Minute)
-	case UsageHour:
+	case usage.Hour:
 		return t.Truncate(time.Hour)
-	case UsageMonth:
+	case usage.Month:
 		return beginOfDay(t.Year(), t.Month(), 1, zone)
-	case UsageDay:
+	case usage.Day:
 	}
 	return beginOfDay(t.Year(), t.Month(), t.Day(), zone)
 }
 
 // step returns when the period begins that is n after the one that begins at a time.
-func (w UsageWindow) step(begin time.Time, n int, zone *time.Location) time.Time {
+func step(w usage.Window, begin time.Time, n int, zone *time.Location) time.Time {
 	begin = begin.In(zone)
 	switch w {
-	case UsageMinute:
+	case usage.Minute:
 		return begin.Add(time.Duration(n) * time.Minute)
-	case UsageHour:
+	case usage.Hour:
 		return begin.Add(time.Duration(n) * time.Hour)
-	case UsageMonth:
+	case usage.Month:
 		return beginOfDay(begin.Year(), begin.Month()+time.Month(n), 1, zone)
-	case UsageDay:
+	case usage.Day:
 	}
 	return beginOfDay(begin.Year(), begin.Month(), begin.Day()+n, zone)
 }
 
-// periods returns those of a window that a range touches, in their order.
-func (w UsageWindow) periods(from, to time.Time, zone *time.Location) ([]usagePeriod, error) {
+// periodsOf returns those of a window that a range touches, in their order.
+func periodsOf(w usage.Window, from, to time.Time, zone *time.Location) ([]usagePeriod, error) {
 	most := usageWindows[w].most
 	var found []usagePeriod
-	for begin := w.begin(from, zone); begin.Before(to); {
-		end := w.step(begin, 1, zone)
+	for begin := beginOf(w, from, zone); begin.Before(to); {
+		end := step(w, begin, 1, zone)
 		// A day that a zone has left out has no length.
 		for n := 2; !end.After(begin); n++ {
-			end = w.step(begin, n, zone)
+			end = step(w, begin, n, zone)
 		}
 		if len(found) == most {
-			return nil, w.tooMany()
+			return nil, tooMany(w)
 		}
 		found = append(found, usagePeriod{begin.UTC(), end.UTC()})
 		begin = end
@@ -122,7 +116,7 @@ func (w UsageWindow) periods(from, to time.Time, zone *time.Location) ([]usagePe
 }
 
 // tooMany says what to ask for in the place of too many periods.
-func (w UsageWindow) tooMany() error {
+func tooMany(w usage.Window) error {
 	known := usageWindows[w]
 	do := "ask for a shorter range"
 	if known.coarser != "" {

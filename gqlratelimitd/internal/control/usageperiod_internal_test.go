@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
 func TestPeriodsFollowEachOtherAndHaveOneDateOfTheirZone(t *testing.T) {
@@ -16,8 +18,8 @@ func TestPeriodsFollowEachOtherAndHaveOneDateOfTheirZone(t *testing.T) {
 		require.NoError(t, err)
 		for _, year := range []int{2011, 2023, 2026} {
 			from, to := time.Date(year, 1, 1, 5, 0, 0, 0, time.UTC), time.Date(year+1, 1, 3, 5, 0, 0, 0, time.UTC)
-			for window, form := range map[UsageWindow]string{UsageDay: time.DateOnly, UsageMonth: "2006-01"} {
-				all, err := window.periods(from, to, zone)
+			for window, form := range map[usage.Window]string{usage.Day: time.DateOnly, usage.Month: "2006-01"} {
+				all, err := periodsOf(window, from, to, zone)
 				require.NoError(t, err)
 				require.False(t, all[0].begin.After(from))
 				require.False(t, all[len(all)-1].end.Before(to))
@@ -38,16 +40,16 @@ func TestPeriodsFollowEachOtherAndHaveOneDateOfTheirZone(t *testing.T) {
 func TestARangeOfTooManyPeriodsIsRefusedWithWhatWouldDo(t *testing.T) {
 	t.Parallel()
 	to := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
-	for window, want := range map[UsageWindow]string{
-		UsageMinute: "more than 10080 minutes: ask for a shorter range, or for the window hour",
-		UsageHour:   "more than 2160 hours: ask for a shorter range, or for the window day",
-		UsageDay:    "more than 1099 days: ask for a shorter range, or for the window month",
-		UsageMonth:  "more than 37 months: ask for a shorter range",
+	for window, want := range map[usage.Window]string{
+		usage.Minute: "more than 2881 minutes: ask for a shorter range, or for the window hour",
+		usage.Hour:   "more than 2160 hours: ask for a shorter range, or for the window day",
+		usage.Day:    "more than 1099 days: ask for a shorter range, or for the window month",
+		usage.Month:  "more than 37 months: ask for a shorter range",
 	} {
-		_, err := window.periods(to.AddDate(-100, 0, 0), to, time.UTC)
+		_, err := periodsOf(window, to.AddDate(-100, 0, 0), to, time.UTC)
 		require.ErrorContains(t, err, want)
 		require.ErrorIs(t, err, ErrInvalid)
-		all, err := window.periods(window.step(window.begin(to, time.UTC), 1-usageWindows[window].most, time.UTC), to.Add(time.Second), time.UTC)
+		all, err := periodsOf(window, step(window, beginOf(window, to, time.UTC), 1-usageWindows[window].most, time.UTC), to.Add(time.Second), time.UTC)
 		require.NoError(t, err)
 		require.Len(t, all, usageWindows[window].most)
 	}

@@ -10,36 +10,28 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
-// minuteOf and dayOf are those of a time, since 1970.
+// minuteOf and hourOf are those of a time, since 1970.
 func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
-func dayOf(t time.Time) int64    { return store.DayOf(t) }
+func hourOf(t time.Time) int64   { return t.Unix() / 3600 }
 
-// collect has the database keep what is counted from a day on, and has it all computed: collected was everything from began up to the minute of a
-// time.
+// collect has the database keep minutes from a time on, and hours from 40 days before: collected was everything from began up to the minute of a time.
 func (s *scene) collect(first, began, collected time.Time, put func(tx *store.UsageTx)) {
 	s.Helper()
 	require.NoError(s, s.db.Count(s.ctx(), func(tx *store.UsageTx) error {
-		_, err := tx.KeepUsage(store.UsageState{MinutesFrom: dayOf(first), MinutesUntil: dayOf(collected) + 2})
+		_, err := tx.KeepUsage(store.UsageState{MinutesFrom: minuteOf(first), HoursFrom: hourOf(first.AddDate(0, 0, -40))})
 		require.NoError(s, err)
 		put(tx)
-		require.NoError(s, tx.PutUsagePass("told", minuteOf(began)))
-		require.NoError(s, tx.PutUsagePass("told", minuteOf(collected)-1))
-		return nil
+		return tx.PutUsagePass(store.UsagePass{Began: minuteOf(began), Collected: minuteOf(collected)})
 	}))
-	for found := 1; found > 0; {
-		require.NoError(s, s.db.Count(s.ctx(), func(tx *store.UsageTx) (err error) {
-			found, err = tx.RollUp(s.now, store.MaxPage)
-			return err
-		}))
-	}
 }
 
-// usageTruth is what was counted, beside the database.
+// usageTruth is what was counted, beside the database. Its counts are of minutes.
 type usageTruth struct {
 	charged []store.UsageCount
-	decided []store.DecisionCount
+	refused []store.RefusedCount
 }
 
 // drawUsage draws counts of some tenants in a time, with what happens at its ends and at changes of clocks.
@@ -60,73 +52,79 @@ func drawUsage(seed uint64, from, to time.Time, n int) *usageTruth {
 		minute = max(minute, first)
 		tenant := []string{"acme", "globex"}[random.IntN(2)]
 		u.charged = append(u.charged, store.UsageCount{
-			Tenant: tenant, Minute: minute, Grade: bucket.UsageGrade(random.IntN(2)), Unit: []string{"points", "requests"}[random.IntN(2)],
+			Tenant: tenant, At: minute, Grade: bucket.UsageGrade(random.IntN(2)), Unit: []string{"points", "requests"}[random.IntN(2)],
 			Generation: uint64(i), Charged: random.Int64N(1000), GivenBack: random.Int64N(10),
 		})
-		u.decided = append(u.decided, store.DecisionCount{
-			Tenant: tenant, Minute: minute, Dimension: "user", Name: fmt.Sprint("u", random.IntN(5)), Instance: "api", Boot: fmt.Sprint(i),
-			Admitted: random.Int64N(9), Refused: random.Int64N(9), Points: random.Int64N(100),
-		})
+		u.refused = append(u.refused, store.RefusedCount{Tenant: tenant, Hour: minute / 60, Name: fmt.Sprint("limit-", i), Refused: random.Int64N(9)})
 	}
 	return u
 }
 
 func (u *usageTruth) put(s *scene) func(tx *store.UsageTx) {
 	return func(tx *store.UsageTx) {
-		left, err := tx.PutUsage(u.charged)
-		require.NoError(s, err)
-		require.Zero(s, left)
-		left, err = tx.PutDecisions(u.decided)
+		hours := make([]store.UsageCount, len(u.charged))
+		for i, c := range u.charged {
+			c.At /= 60
+			hours[i] = c
+		}
+		for level, counts := range map[store.UsageLevel][]store.UsageCount{store.UsageMinutes: u.charged, store.UsageHours: hours} {
+			left, err := tx.PutUsage(level, counts)
+			require.NoError(s, err)
+			require.Zero(s, left)
+		}
+		left, err := tx.PutRefused(u.refused)
 		require.NoError(s, err)
 		require.Zero(s, left)
 	}
 }
 
+// usageSum is what a name has in a period.
+type usageSum struct{ charged, givenBack, refused int64 }
+
 // by is what acme has in each period, as the words that a function makes of its minutes, by name and grade.
-func (u *usageTruth) by(charged bool, period func(time.Time) string) map[string]control.UsageRow {
-	sums := map[string]control.UsageRow{}
-	add := func(minute int64, name, grade string, r control.UsageRow) {
-		key := fmt.Sprintln(period(time.Unix(minute*60, 0)), name, grade)
-		is := sums[key]
-		is.Charged, is.GivenBack = is.Charged+r.Charged, is.GivenBack+r.GivenBack
-		is.Admitted, is.Refused, is.Points = is.Admitted+r.Admitted, is.Refused+r.Refused, is.Points+r.Points
-		sums[key] = is
-	}
+func (u *usageTruth) by(by usage.By, period func(time.Time) string) map[string]usageSum {
+	sums := map[string]usageSum{}
 	for _, c := range u.charged {
-		if c.Tenant == "acme" && charged {
-			add(c.Minute, c.Unit, c.Grade.String(), control.UsageRow{Charged: c.Charged, GivenBack: c.GivenBack})
+		if c.Tenant == "acme" && by.Charged() {
+			key := fmt.Sprintln(period(time.Unix(c.At*60, 0)), c.Unit, c.Grade)
+			is := sums[key]
+			sums[key] = usageSum{charged: is.charged + c.Charged, givenBack: is.givenBack + c.GivenBack}
 		}
 	}
-	for _, d := range u.decided {
-		if d.Tenant == "acme" && !charged {
-			add(d.Minute, d.Name, "instance", control.UsageRow{Admitted: d.Admitted, Refused: d.Refused, Points: d.Points})
+	for _, r := range u.refused {
+		if r.Tenant == "acme" && !by.Charged() {
+			key := fmt.Sprintln(period(time.Unix(r.Hour*3600, 0)), r.Name, usage.Instance)
+			sums[key] = usageSum{refused: sums[key].refused + r.Refused}
 		}
 	}
 	return sums
 }
 
 // told is what the control plane says, in the same words. Rows of zeros are left out: they have no name.
-func (s *scene) told(in control.UsageSeriesInput, period func(time.Time) string) map[string]control.UsageRow {
+func (s *scene) told(in control.UsageSeriesInput, period func(time.Time) string) map[string]usageSum {
 	s.Helper()
-	sums := map[string]control.UsageRow{}
+	sums := map[string]usageSum{}
 	for _, r := range s.rows(in) {
-		require.Equal(s, control.KnownAll, r.Known)
+		require.Equal(s, usage.KnownAll, r.Known)
 		if r.Name == "" {
 			continue
 		}
 		key := fmt.Sprintln(period(r.Begin), r.Name, r.Grade)
 		is := sums[key]
-		is.Charged, is.GivenBack = is.Charged+r.Charged, is.GivenBack+r.GivenBack
-		is.Admitted, is.Refused, is.Points = is.Admitted+r.Admitted, is.Refused+r.Refused, is.Points+r.Points
+		if r.Refused != nil {
+			is.refused += *r.Refused
+		} else {
+			is.charged, is.givenBack = is.charged+*r.Charged, is.givenBack+*r.GivenBack
+		}
 		sums[key] = is
 	}
 	return sums
 }
 
 // rows are those of an export.
-func (s *scene) rows(in control.UsageSeriesInput) (rows []control.UsageRow) {
+func (s *scene) rows(in control.UsageSeriesInput) (rows []usage.Row) {
 	s.Helper()
-	require.NoError(s, s.ExportUsage(s.ctx(), auditor, in, func(page *control.UsageSeries) error {
+	require.NoError(s, s.ExportUsage(s.ctx(), auditor, in, func(page *usage.Series) error {
 		rows = append(rows, page.Rows...)
 		return nil
 	}))

@@ -3,6 +3,7 @@ package control_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -31,51 +32,30 @@ func TestUsageComesToTheSameByMinuteHourDayAndMonthAndInAnyZone(t *testing.T) {
 			s.now = to.Add(time.Hour)
 			truth := drawUsage(uint64(i), from, to, 1500)
 			s.collect(from.AddDate(0, 0, -2), from.AddDate(0, 0, -32), s.now, truth.put(s))
-			for _, by := range []control.UsageBy{control.UsageByUnit, control.UsageByUser} {
-				for window, form := range map[control.UsageWindow]string{
-					control.UsageMinute: time.RFC3339, control.UsageHour: "2006-01-02T15", control.UsageDay: time.DateOnly, control.UsageMonth: "2006-01",
-				} {
+			for _, by := range []usage.By{usage.ByUnit, usage.ByLimit} {
+				for window, form := range map[usage.Window]string{usage.Hour: "2006-01-02T15", usage.Day: time.DateOnly, usage.Month: "2006-01"} {
 					period := func(t time.Time) string { return t.UTC().Format(form) }
 					in := control.UsageSeriesInput{Tenant: "acme", From: from, To: to, Window: window, By: by}
-					if window != control.UsageMinute {
-						require.Equal(t, truth.by(by.Charged(), period), s.told(in, period), "%s by %s", by, window)
-						continue
-					}
-					// Of minutes a week is told at once.
-					told := map[string]control.UsageRow{}
-					for in.From = from; in.From.Before(to); in.From = in.To {
-						in.To = in.From.AddDate(0, 0, 7)
-						for key, row := range s.told(in, period) {
-							told[key] = row
-						}
-					}
-					require.Equal(t, truth.by(by.Charged(), period), told, "%s by minute", by)
+					require.Equal(t, truth.by(by, period), s.told(in, period), "%s by %s", by, window)
 				}
-				for _, name := range []string{"Europe/Berlin", "America/New_York", "America/Havana", "Australia/Lord_Howe", "Asia/Kolkata", "Europe/London"} {
+				for _, name := range []string{"Europe/Berlin", "America/New_York", "America/Havana", "Europe/London"} {
 					zone, err := time.LoadLocation(name)
 					require.NoError(t, err)
-					for window, form := range map[control.UsageWindow]string{control.UsageDay: time.DateOnly, control.UsageMonth: "2006-01"} {
+					for window, form := range map[usage.Window]string{usage.Day: time.DateOnly, usage.Month: "2006-01"} {
 						period := func(t time.Time) string { return t.In(zone).Format(form) }
 						in := control.UsageSeriesInput{Tenant: "acme", From: from, To: to, Window: window, Zone: name, By: by}
-						if name == "Asia/Kolkata" || name == "Australia/Lord_Howe" {
-							if in.From = from.AddDate(0, 0, 1); window == control.UsageMonth {
-								// Its minutes were forgotten before they began.
-								continue
-							}
-							all, some := truth.by(by.Charged(), period), s.told(in, period)
-							for key := range all {
-								if _, ok := some[key]; !ok {
-									require.Less(t, key, in.From.In(zone).Format(form), key)
-									delete(all, key)
-								}
-							}
-							require.Equal(t, all, some, name)
-							continue
-						}
-						require.Equal(t, truth.by(by.Charged(), period), s.told(in, period), "%s by %s in %s", by, window, name)
+						require.Equal(t, truth.by(by, period), s.told(in, period), "%s by %s in %s", by, window, name)
 					}
 				}
 			}
+			// Of minutes two days are told at once.
+			period := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+			in, told := control.UsageSeriesInput{Tenant: "acme", Window: usage.Minute}, map[string]usageSum{}
+			for in.From = from; in.From.Before(to); in.From = in.To {
+				in.To = in.From.AddDate(0, 0, 2)
+				maps.Copy(told, s.told(in, period))
+			}
+			require.Equal(t, truth.by(usage.ByUnit, period), told, "by minute")
 		})
 	}
 }
@@ -86,20 +66,19 @@ func (s *scene) spent() (hour time.Time) {
 	hour = s.now.Truncate(time.Hour)
 	s.collect(s.now.AddDate(0, 0, -3), hour.Add(-3*time.Hour).Add(30*time.Minute), hour.Add(20*time.Minute), func(tx *store.UsageTx) {
 		for _, at := range []time.Time{hour.Add(-5 * time.Hour), hour.Add(-2 * time.Hour), hour} {
-			_, err := tx.PutUsage([]store.UsageCount{
-				{Tenant: "acme", Minute: minuteOf(at), Unit: "points", Charged: 40, GivenBack: 10},
-				{Tenant: "acme", Minute: minuteOf(at), Unit: "points", Grade: bucket.UsageLocal, Charged: 5},
-				{Tenant: "globex", Minute: minuteOf(at), Unit: "points", Charged: 7},
-				{Tenant: "acme", Minute: minuteOf(at), Unit: "points", Field: "Query.search", Charged: 30, Calls: 3},
-			})
-			require.NoError(s, err)
-			var decided []store.DecisionCount
-			for i, name := range []string{"ann", "h:" + "acme" + ":jo", "=cmd\x1b[2J", "zoe"} {
-				decided = append(decided, store.DecisionCount{
-					Tenant: "acme", Minute: minuteOf(at), Dimension: "user", Name: name, Instance: "api", Boot: "1", Admitted: int64(i), Refused: 1, WouldRefuse: 2, Points: int64(i * 10),
-				})
+			counts := []store.UsageCount{
+				{Tenant: "acme", At: hourOf(at), Unit: "points", Charged: 40, GivenBack: 10},
+				{Tenant: "acme", At: hourOf(at), Unit: "points", Grade: bucket.UsageLocal, Charged: 5},
+				{Tenant: "globex", At: hourOf(at), Unit: "points", Charged: 7},
+				{Tenant: "acme", At: hourOf(at), Unit: "points", Field: "Query.search", Charged: 30, Calls: 3},
 			}
-			_, err = tx.PutDecisions(decided)
+			_, err := tx.PutUsage(store.UsageHours, counts)
+			require.NoError(s, err)
+			var refused []store.RefusedCount
+			for i, name := range []string{"tenant:minute", "=cmd\x1b[2J", "blocked"} {
+				refused = append(refused, store.RefusedCount{Tenant: "acme", Hour: hourOf(at), Name: name, Refused: int64(i + 1)})
+			}
+			_, err = tx.PutRefused(refused)
 			require.NoError(s, err)
 		}
 	})
@@ -109,13 +88,13 @@ func (s *scene) spent() (hour time.Time) {
 func TestPeriodsSayWhetherZeroWasCountedOrNobodyKnowsAndWhetherTheyAreOpen(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
-	in := control.UsageSeriesInput{Tenant: "acme", By: control.UsageByUnit}
+	in := control.UsageSeriesInput{Tenant: "acme", By: usage.ByUnit}
 	never, err := s.UsageSeries(s.ctx(), auditor, control.UsageSeriesInput{Tenant: "acme", N: 50})
 	require.NoError(t, err)
 	require.True(t, never.Since.IsZero() && never.Collected.IsZero())
 	require.Len(t, never.Rows, 24)
 	for _, r := range never.Rows {
-		require.Equal(t, control.KnownNone, r.Known)
+		require.Equal(t, usage.KnownNone, r.Known)
 		require.True(t, r.Open)
 	}
 	hour := s.spent()
@@ -124,13 +103,17 @@ func TestPeriodsSayWhetherZeroWasCountedOrNobodyKnowsAndWhetherTheyAreOpen(t *te
 	var told []string
 	for _, r := range s.rows(in) {
 		require.Equal(t, time.Hour, r.End.Sub(r.Begin))
-		told = append(told, fmt.Sprintf("%v %s %v %q %s %d", r.Begin.Sub(hour), r.Known, r.Open, r.Name, r.Grade, r.Net()))
+		net := "?"
+		if r.Net != nil {
+			net = fmt.Sprint(*r.Net)
+		}
+		told = append(told, fmt.Sprintf("%v %s %v %q %s %s", r.Begin.Sub(hour), r.Known, r.Open, r.Name, r.Grade, net))
 	}
 	require.Equal(t, []string{
-		`-6h0m0s none false "" exact 0`,
+		`-6h0m0s none false "" exact ?`,
 		`-5h0m0s part false "points" exact 30`,
 		`-5h0m0s part false "points" local 5`,
-		`-4h0m0s none false "" exact 0`,
+		`-4h0m0s none false "" exact ?`,
 		`-3h0m0s part false "" exact 0`,
 		`-2h0m0s all false "points" exact 30`,
 		`-2h0m0s all false "points" local 5`,
@@ -138,29 +121,25 @@ func TestPeriodsSayWhetherZeroWasCountedOrNobodyKnowsAndWhetherTheyAreOpen(t *te
 		`0s all true "points" exact 30`,
 		`0s all true "points" local 5`,
 	}, told)
-	page, err := s.UsageSeries(s.ctx(), auditor, control.UsageSeriesInput{Tenant: "acme", Window: control.UsageMinute, From: hour, N: 50})
+	page, err := s.UsageSeries(s.ctx(), auditor, control.UsageSeriesInput{Tenant: "acme", Window: usage.Minute, From: hour, N: 50})
 	require.NoError(t, err)
 	require.Equal(t, []time.Time{hour, hour.Add(25 * time.Minute), hour.Add(20 * time.Minute)}, []time.Time{page.From, page.To, page.Collected})
 	for i, r := range page.Rows {
 		require.Equal(t, i >= 20, r.Open, "%v", r.Begin)
 	}
-	// What is forgotten is not told as zero, and what is not computed yet as open.
+	// What is forgotten is not told as zero, and neither is what nobody has collected in time.
 	require.NoError(t, s.db.Count(s.ctx(), func(tx *store.UsageTx) error {
-		_, err := tx.KeepUsage(store.UsageState{MinutesFrom: dayOf(s.now), MinutesUntil: dayOf(s.now) + 2})
-		return err
-	}))
-	old, err := s.UsageSeries(s.ctx(), auditor, control.UsageSeriesInput{Tenant: "acme", Window: control.UsageMinute, From: hour.AddDate(0, 0, -1), To: hour.AddDate(0, 0, -1).Add(time.Minute), N: 5})
-	require.NoError(t, err)
-	require.Equal(t, control.KnownNone, old.Rows[0].Known)
-	require.False(t, old.Kept.Before(hour.AddDate(0, 0, -1)))
-	s.now = hour.Add(time.Hour)
-	require.NoError(t, s.db.Count(s.ctx(), func(tx *store.UsageTx) error {
-		_, err := tx.PutUsage([]store.UsageCount{{Tenant: "acme", Minute: minuteOf(s.now) - 1, Unit: "points", Charged: 1}})
+		_, err := tx.KeepUsage(store.UsageState{MinutesFrom: minuteOf(hour)})
 		require.NoError(t, err)
-		return tx.PutUsagePass("told", minuteOf(s.now)+5)
+		return tx.PutUsageGap(store.UsageGap{First: minuteOf(hour) - 90, Until: minuteOf(hour) - 61})
 	}))
-	in.From = hour
-	require.True(t, s.rows(in)[0].Open, "what was read is not computed yet")
+	old, err := s.UsageSeries(s.ctx(), auditor, control.UsageSeriesInput{Tenant: "acme", Window: usage.Minute, From: hour.Add(-time.Hour), To: hour.Add(time.Minute - time.Hour), N: 5})
+	require.NoError(t, err)
+	require.Equal(t, usage.KnownNone, old.Rows[0].Known)
+	require.Equal(t, hour, old.Kept)
+	in.From = hour.Add(-2 * time.Hour)
+	rows := s.rows(in)
+	require.Equal(t, []usage.Known{usage.KnownPart, usage.KnownPart, usage.KnownAll}, []usage.Known{rows[0].Known, rows[1].Known, rows[2].Known})
 }
 
 func TestPagesOfUsageHaveWhatAnExportHas(t *testing.T) {
@@ -168,18 +147,18 @@ func TestPagesOfUsageHaveWhatAnExportHas(t *testing.T) {
 	s := newScene(t, control.Config{})
 	hour := s.spent()
 	for name, in := range map[string]control.UsageSeriesInput{
-		"by unit":        {Tenant: "acme", By: control.UsageByUnit},
-		"by user":        {Tenant: "acme", By: control.UsageByUser},
-		"by user of day": {Tenant: "acme", By: control.UsageByUser, Window: control.UsageDay, Zone: "Europe/Berlin"},
-		"by tenant":      {Tenant: "acme"},
-		"of all":         {Window: control.UsageDay, By: control.UsageByUnit},
-		"of months":      {Window: control.UsageMonth, By: control.UsageByUnit},
+		"by unit":         {Tenant: "acme", By: usage.ByUnit},
+		"by limit":        {Tenant: "acme", By: usage.ByLimit},
+		"by field of day": {Tenant: "acme", By: usage.ByField, Window: usage.Day, Zone: "Europe/Berlin"},
+		"by default":      {Tenant: "acme"},
+		"of all":          {Window: usage.Day, By: usage.ByUnit},
+		"of months":       {Window: usage.Month, By: usage.ByUnit},
 	} {
 		in.From, in.To = hour.AddDate(0, 0, -1), hour.AddDate(0, 0, 1)
 		want := s.rows(in)
 		require.NotEmpty(t, want)
 		for _, n := range []int{1, 2, 3, 7} {
-			var got []control.UsageRow
+			var got []usage.Row
 			for in.N, in.After = n, ""; ; {
 				page, err := s.UsageSeries(s.ctx(), auditor, in)
 				require.NoError(t, err)
@@ -195,33 +174,21 @@ func TestPagesOfUsageHaveWhatAnExportHas(t *testing.T) {
 	}
 }
 
-func TestAUserIsFoundByTheNameWhateverInstancesWriteForIt(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, control.Config{HashUser: func(tenant, user string) string { return "h:" + tenant + ":" + user }})
-	hour := s.spent()
-	in := control.UsageSeriesInput{Tenant: "acme", By: control.UsageByUser, From: hour.Add(-2 * time.Hour), Names: []string{"jo"}}
-	rows := s.rows(in)
-	require.Len(t, rows, 3)
-	for i, admitted := range []int64{1, 0, 1} {
-		require.Equal(t, "jo", rows[i].Name, "who asks knows it")
-		require.Equal(t, admitted, rows[i].Admitted)
-		require.Equal(t, usage.Instance, rows[i].Grade)
-	}
-	in.Names = []string{"ann", "nobody"}
-	rows = s.rows(in)
-	require.Equal(t, []string{"ann", "", "ann"}, []string{rows[0].Name, rows[1].Name, rows[2].Name})
-}
-
-func TestTheLargestNamesHaveRowsOfTheirOwnAndTheOthersOneTogether(t *testing.T) {
+func TestNamesThatAreAskedForAreFound(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
 	hour := s.spent()
-	in := control.UsageSeriesInput{Tenant: "acme", By: control.UsageByUser, From: hour, Top: 2}
-	var told []string
-	for _, r := range s.rows(in) {
-		told = append(told, fmt.Sprintf("%s %d %d", r.Name, r.Points, r.Refused))
+	in := control.UsageSeriesInput{Tenant: "acme", By: usage.ByLimit, From: hour.Add(-2 * time.Hour), Names: []string{"blocked"}}
+	rows := s.rows(in)
+	require.Len(t, rows, 3)
+	for i, refused := range []int64{3, 0, 3} {
+		require.Equal(t, "blocked", rows[i].Name)
+		require.Equal(t, refused, *rows[i].Refused)
+		require.Equal(t, usage.Instance, rows[i].Grade)
 	}
-	require.Equal(t, []string{"* 10 2", `=cmd\x1b[2J 20 1`, "zoe 30 1"}, told)
+	in.Names = []string{"blocked", "nobody"}
+	rows = s.rows(in)
+	require.Equal(t, []string{"blocked", "", "blocked"}, []string{rows[0].Name, rows[1].Name, rows[2].Name})
 }
 
 func TestATenantAdminReadsTheUsageOfNobodyElse(t *testing.T) {
@@ -229,11 +196,11 @@ func TestATenantAdminReadsTheUsageOfNobodyElse(t *testing.T) {
 	s := newScene(t, control.Config{})
 	s.spent()
 	ask := func(a access.Actor, tenant string) error {
-		in := control.UsageSeriesInput{Tenant: tenant, Window: control.UsageDay, By: control.UsageByUnit, N: 5}
+		in := control.UsageSeriesInput{Tenant: tenant, Window: usage.Day, By: usage.ByUnit, N: 5}
 		_, err := s.UsageSeries(s.ctx(), a, in)
-		exported := s.ExportUsage(s.ctx(), a, in, func(page *control.UsageSeries) error {
+		exported := s.ExportUsage(s.ctx(), a, in, func(page *usage.Series) error {
 			for _, r := range page.Rows {
-				require.True(t, tenant == "" || r.Tenant == tenant, r.Tenant)
+				require.True(t, tenant == "" || r.Tenant == "", "who asks knows the tenant")
 			}
 			return nil
 		})
@@ -262,25 +229,24 @@ func TestAQuestionOfUsageThatCannotBeAnsweredSaysWhatWouldDo(t *testing.T) {
 		in             control.UsageSeriesInput
 	}{
 		{"window", "none of minute", control.UsageSeriesInput{Tenant: "a", Window: "week"}},
-		{"by", "none of tenant", control.UsageSeriesInput{Tenant: "a", By: "colour"}},
+		{"by", "none of unit", control.UsageSeriesInput{Tenant: "a", By: "colour"}},
 		{"zone", "ask for days or months", control.UsageSeriesInput{Tenant: "a", Zone: "Europe/Berlin"}},
-		{"zone", "Europe/Berlin", control.UsageSeriesInput{Tenant: "a", Zone: "Mars/North", Window: control.UsageDay}},
-		{"zone", "ask for hours", control.UsageSeriesInput{Tenant: "a", Zone: "Asia/Kolkata", Window: control.UsageMonth}},
+		{"zone", "Europe/Berlin", control.UsageSeriesInput{Tenant: "a", Zone: "Mars/North", Window: usage.Day}},
+		{"zone", "ask for hours", control.UsageSeriesInput{Tenant: "a", Zone: "Asia/Kolkata", Window: usage.Month}},
 		{"window", "name a tenant, or ask for the window day", control.UsageSeriesInput{}},
-		{"by", "name a tenant", control.UsageSeriesInput{Window: control.UsageDay, By: control.UsageByUser}},
-		{"zone", "name a tenant", control.UsageSeriesInput{Window: control.UsageDay, Zone: "Europe/Berlin"}},
+		{"by", "name a tenant", control.UsageSeriesInput{Window: usage.Day, By: usage.ByField}},
+		{"zone", "name a tenant", control.UsageSeriesInput{Window: usage.Day, Zone: "Europe/Berlin"}},
 		{"to", "not after from", control.UsageSeriesInput{Tenant: "a", From: hour, To: hour}},
-		{"from", "more than 10080 minutes: ask for a shorter range, or for the window hour", control.UsageSeriesInput{Tenant: "a", Window: control.UsageMinute, From: hour.AddDate(-1, 0, 0)}},
+		{"from", "more than 2881 minutes: ask for a shorter range, or for the window hour", control.UsageSeriesInput{Tenant: "a", Window: usage.Minute, From: hour.AddDate(-1, 0, 0)}},
 		{"from", "years", control.UsageSeriesInput{Tenant: "a", From: time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC)}},
 		{"from", "years", control.UsageSeriesInput{Tenant: "a", To: time.Date(100_000, 1, 1, 0, 0, 0, 0, time.UTC), From: hour}},
-		{"top", "1 to 100", control.UsageSeriesInput{Tenant: "a", Top: 101}},
-		{"top", "beside names", control.UsageSeriesInput{Tenant: "a", Top: 1, Names: []string{"x"}}},
+		{"window", "ask for the window hour", control.UsageSeriesInput{Tenant: "a", By: usage.ByLimit, Window: usage.Minute}},
 		{"name", "at most 20", control.UsageSeriesInput{Tenant: "a", Names: make([]string, 21)}},
 		{"name", "control characters", control.UsageSeriesInput{Tenant: "a", Names: []string{"\x00"}}},
 		{"tenant", "control characters", control.UsageSeriesInput{Tenant: "a\n"}},
 		{"after", "no pages", control.UsageSeriesInput{Tenant: "a", After: "x"}},
 	} {
-		err := s.ExportUsage(s.ctx(), auditor, c.in, func(*control.UsageSeries) error {
+		err := s.ExportUsage(s.ctx(), auditor, c.in, func(*usage.Series) error {
 			t.Error("it was answered")
 			return nil
 		})
@@ -300,59 +266,55 @@ func TestAnExportOfTooManyRowsIsRefusedBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
 	hour := s.now.Truncate(time.Hour)
-	const minutes, users = 9, 130
-	s.collect(hour, hour, hour, func(tx *store.UsageTx) {
-		var counts []store.DecisionCount
-		for i := range minutes * users {
-			counts = append(counts, store.DecisionCount{
-				Tenant: "acme", Minute: minuteOf(hour) + int64(i/users), Dimension: "user", Name: fmt.Sprint(i % users), Instance: "api", Boot: "1", Admitted: 1,
-			})
+	const hours, names = 9, 130
+	begin := hour.Add(-(hours - 1) * time.Hour)
+	s.collect(begin, begin, hour, func(tx *store.UsageTx) {
+		var counts []store.RefusedCount
+		for i := range hours * names {
+			counts = append(counts, store.RefusedCount{Tenant: "acme", Hour: hourOf(begin) + int64(i/names), Name: fmt.Sprint(i % names), Refused: 1})
 		}
-		_, err := tx.PutDecisions(counts)
+		_, err := tx.PutRefused(counts)
 		require.NoError(t, err)
 	})
-	in := control.UsageSeriesInput{Tenant: "acme", By: control.UsageByUser, Window: control.UsageMinute, From: hour, To: hour.Add(minutes * time.Minute)}
-	require.Len(t, s.rows(in), minutes*users, "more than a page")
-	s.BoundExports(minutes * users)
+	in := control.UsageSeriesInput{Tenant: "acme", By: usage.ByLimit, Window: usage.Hour, From: begin, To: hour.Add(time.Hour)}
+	require.Equal(t, hours*names, len(s.rows(in)), "more than a page")
+	s.BoundExports(hours * names)
 	for _, zone := range []string{"", "Europe/Berlin"} {
 		in := in
 		if in.Zone = zone; zone != "" {
-			s.BoundExports(users)
-			in.Window = control.UsageDay
+			s.BoundExports(names)
+			in.Window = usage.Day
 		}
-		err := s.ExportUsage(s.ctx(), auditor, in, func(*control.UsageSeries) error {
+		err := s.ExportUsage(s.ctx(), auditor, in, func(*usage.Series) error {
 			t.Error("it has begun")
 			return nil
 		})
 		requireInvalid(t, err, "from", "rows: ask for the window")
-		requireInvalid(t, err, "from", "a shorter range, the names that you need, or the largest of them (top)")
+		requireInvalid(t, err, "from", "a shorter range, or the names that you need")
 	}
-	in.Window = control.UsageHour
-	s.BoundExports(users + 1)
-	require.Len(t, s.rows(in), users)
+	in.Window = usage.Day
+	s.BoundExports(2*names + 2)
+	require.Equal(t, 2*names, len(s.rows(in)), "it has parts of two days")
 	stop := errors.New("stop")
 	s.BoundExports(10_000)
-	in.Window = control.UsageMinute
+	in.Window = usage.Hour
 	pages := 0
-	require.ErrorIs(t, s.ExportUsage(s.ctx(), auditor, in, func(*control.UsageSeries) error { pages++; return stop }), stop)
+	require.ErrorIs(t, s.ExportUsage(s.ctx(), auditor, in, func(*usage.Series) error { pages++; return stop }), stop)
 	require.Equal(t, 1, pages, "who does not read any more is asked for no more")
-	in.Top = 5
-	names := s.rows(in)[:6]
-	require.Equal(t, []string{"*", "0", "1", "10", "100", "101"}, []string{names[0].Name, names[1].Name, names[2].Name, names[3].Name, names[4].Name, names[5].Name})
 }
 
 func TestUsageSaysWhatThePolicyHasCounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
-	ask := func(tenant string, by control.UsageBy) string {
+	ask := func(tenant string, by usage.By) string {
 		page, err := s.UsageSeries(s.ctx(), auditor, control.UsageSeriesInput{Tenant: tenant, By: by, N: 1})
 		require.NoError(t, err)
 		return page.Counts
 	}
-	require.Empty(t, ask("acme", control.UsageByUnit), "there is no policy")
+	require.Empty(t, ask("acme", usage.ByUnit), "there is no policy")
 	s.publish("version: 1\ndefault: free\ntiers:\n  free: {limits: {minute: {capacity: 5, per: minute}}}\n  pro: {usage: fields, limits: {minute: {capacity: 5, per: minute}}}\ntenants: {acme: {tier: pro}, some: {usage: totals}}\n", 0)
 	require.Equal(t, []string{"fields", "totals", "none", ""}, []string{
-		ask("acme", control.UsageByUnit), ask("some", control.UsageByField), ask("globex", control.UsageByUnit), ask("acme", control.UsageByTenant),
+		ask("acme", usage.ByUnit), ask("some", usage.ByField), ask("globex", usage.ByUnit), ask("acme", usage.ByLimit),
 	})
 	effective, err := s.Effective(s.ctx(), auditor, control.EffectiveInput{Tenant: "acme"})
 	require.NoError(t, err)

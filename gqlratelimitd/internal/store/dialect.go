@@ -33,9 +33,9 @@ func (d Dialect) suffix() string {
 // of returns a migration in the dialect.
 func (d Dialect) of(migration string) string {
 	if d == PostgreSQL {
-		return strings.NewReplacer("{integer}", "bigint", "{bytes}", "bytea", "{text}", "text", "{strict}", "", "{schema}", Schema).Replace(migration)
+		return strings.NewReplacer("{integer}", "bigint", "{bytes}", "bytea", "{text}", "text", "{strict}", "", "{clustered}", "", "{schema}", Schema).Replace(migration)
 	}
-	return strings.NewReplacer("{integer}", "INTEGER", "{bytes}", "BLOB", "{text}", "TEXT", "{strict}", " STRICT").Replace(migration)
+	return strings.NewReplacer("{integer}", "INTEGER", "{bytes}", "BLOB", "{text}", "TEXT", "{strict}", " STRICT", "{clustered}", " STRICT, WITHOUT ROWID").Replace(migration)
 }
 
 // greatest is the larger one of two numbers.

@@ -49,12 +49,10 @@ func Grants(role string) string {
 		// To lock a row takes UPDATE.
 		on("SELECT, UPDATE", "head") +
 		on("SELECT, INSERT, UPDATE", "tenant override_intent token lease announced") +
-		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged mode_noted usage_hour usage_day decision_hour decision_day usage_dirty") +
-		on("SELECT, INSERT, UPDATE, DELETE", "usage_month decision_month reached_day webhook webhook_delivery webhook_cursor") +
-		// Minutes are removed by the day, which the function does.
-		on("SELECT, INSERT, UPDATE", "usage_minute decision_minute reached_minute usage_pass usage_gap") +
-		on("SELECT, UPDATE", "usage_state") +
-		"GRANT EXECUTE ON FUNCTION " + Schema + ".usage_days()" + to
+		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged mode_noted") +
+		on("SELECT, INSERT, UPDATE, DELETE", "usage_minute usage_hour refused_hour webhook webhook_delivery webhook_cursor") +
+		on("SELECT, INSERT, UPDATE", "usage_pass usage_gap") +
+		on("SELECT, UPDATE", "usage_state")
 }
 
 // Migrations returns the steps of [Script], for tools that count steps themselves. They name no schema: in a PostgreSQL they are run with

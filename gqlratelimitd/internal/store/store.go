@@ -47,14 +47,12 @@ type DB struct {
 	now     func() time.Time
 	// write has a single connection to a file of SQLite. It is the same as read for a PostgreSQL.
 	write, read *sql.DB
-	// names is [MaxUsageNames], but in tests.
-	names int
 }
 
 // Open opens a database and brings its tables to what this version wants. [DB.Close] closes it. An error repeats nothing of a
 // URL: that may hold a password.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
-	db := &DB{now: cfg.Now, names: MaxUsageNames}
+	db := &DB{now: cfg.Now}
 	if db.now == nil {
 		db.now = time.Now
 	}

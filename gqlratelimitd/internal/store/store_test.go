@@ -86,15 +86,16 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		require.NoError(t, tx.Announce("redis", 1))
 		require.NoError(t, tx.Announce("redis", 2))
 	})
-	// It makes and drops the partitions of days, of tables that it does not own.
-	openUsage(t, db)
 	count(t, db, func(tx *store.UsageTx) {
-		counts, decided, reached := newTruthOfUsage(1).grow()
-		require.NoError(t, put(tx, counts, decided, reached))
-		require.NoError(t, tx.PutUsagePass("first", 1))
+		for range 2 {
+			counts, refused := newTruthOfUsage(1).grow()
+			require.NoError(t, put(tx, counts, refused))
+			require.NoError(t, tx.PutUsagePass(store.UsagePass{Began: 1, Collected: 2}))
+			require.NoError(t, tx.PutUsageGap(store.UsageGap{First: 1, Until: 2}))
+		}
+		require.NoError(t, tx.SetBackUsagePass(1))
 	})
-	rollUp(t, db, time.Now().Add(time.Hour))
-	keepUsage(t, db, store.UsageState{MinutesFrom: dayOfUsage + 40, MinutesUntil: dayOfUsage + 41, HoursFrom: dayOfUsage + 40, DaysFrom: 9999})
+	keepUsage(t, db, store.UsageState{MinutesFrom: 2 * minuteOfUsage, HoursFrom: 2 * hourOfUsage})
 	removeUsage(t, db)
 	require.Equal(t, map[string]int64{}, levels(t, db))
 	other, err := pgx.Connect(t.Context(), modest)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
@@ -16,12 +17,21 @@ const (
 	MaxUsageName   = 256
 )
 
-// UsageCount is what was counted in a minute of a unit, or of a root field, in one generation.
+// UsageLevel is how long the periods are of which there are counts. They are those of UTC, and counted since 1970.
+type UsageLevel uint8
+
+// The levels.
+const (
+	UsageHours UsageLevel = iota
+	UsageMinutes
+)
+
+// UsageCount is what was counted in a minute or an hour of a unit, or of a root field, in one generation.
 type UsageCount struct {
 	Tenant string
-	// Minute is in minutes since 1970.
-	Minute int64
-	Grade  bucket.UsageGrade
+	// At is the minute or the hour, since 1970.
+	At    int64
+	Grade bucket.UsageGrade
 	// Unit is what is counted, and Field the coordinate of a root field, empty for the unit as a whole.
 	Unit, Field string
 	Generation  uint64
@@ -29,28 +39,14 @@ type UsageCount struct {
 	Charged, GivenBack, Calls int64
 }
 
-// DecisionCount is what an instance has decided in a minute, since it was started.
-type DecisionCount struct {
+// RefusedCount is how many operations all instances together have refused in an hour.
+type RefusedCount struct {
 	Tenant string
-	Minute int64
-	// Dimension is the word for what decisions are counted by, and Name that of one such thing: empty for all of the tenant.
-	Dimension, Name string
-	// Instance and Boot are who says it.
-	Instance, Boot string
-
-	Admitted, Refused, WouldRefuse, Points int64
-}
-
-// ReachedCount is how often an instance has seen a limit used up to a share in a minute, since it was started.
-type ReachedCount struct {
-	Tenant string
-	Minute int64
-	// Level is the word for whose limit it is, and Owner tells owners of one level apart.
-	Level, Owner, Limit string
-	// Threshold is the share in per cent.
-	Threshold      int
-	Instance, Boot string
-	Times          int64
+	// Hour is in hours since 1970.
+	Hour int64
+	// Name is that of the limit.
+	Name    string
+	Refused int64
 }
 
 // UsageTx is a transaction about usage, which waits for no change of [DB.Change], and none of them for it. It holds until the function that
@@ -58,8 +54,6 @@ type ReachedCount struct {
 type UsageTx struct {
 	tx      *Tx
 	dialect Dialect
-	// names is how many names of a kind a tenant has.
-	names int
 	// state is nil before it is read.
 	state *UsageState
 }
@@ -69,68 +63,84 @@ type UsageTx struct {
 // SQLite has one writer, so that the function is quick.
 func (db *DB) Count(ctx context.Context, count func(*UsageTx) error) error {
 	return repeat(ctx, func(ctx context.Context) error {
-		return db.change(ctx, false, func(tx *Tx) error { return count(&UsageTx{tx: tx, dialect: db.dialect, names: db.names}) })
+		return db.change(ctx, false, func(tx *Tx) error { return count(&UsageTx{tx: tx, dialect: db.dialect}) })
 	})
 }
 
-// UsageState says what there is of usage. Days and months are counted since 1970.
+// UsageState says of which time there are counts.
 type UsageState struct {
-	// MinutesFrom is the first day of which there are minutes, and MinutesUntil the first of which there are none yet: before it is zero, nothing can
-	// be counted.
-	MinutesFrom, MinutesUntil int64
-	// HoursFrom is the first day of which there are hours, and DaysFrom the first month of which there are days.
-	HoursFrom, DaysFrom int64
+	// MinutesFrom is the first minute, and HoursFrom the first hour, since 1970. What was before is forgotten.
+	MinutesFrom, HoursFrom int64
 }
 
-const usageStateSQL = "SELECT minutes_from, minutes_until, hours_from, days_from FROM usage_state WHERE id = 1"
-
-func scanUsageState(row scanner, s *UsageState) error {
-	return row.Scan(&s.MinutesFrom, &s.MinutesUntil, &s.HoursFrom, &s.DaysFrom)
-}
-
-// UsageState returns what there is of usage.
+// UsageState returns of which time there are counts.
 func (v *View) UsageState() (UsageState, error) {
-	s, err := v.usageState("")
+	s, err := one(v, func(row scanner, s *UsageState) error { return row.Scan(&s.MinutesFrom, &s.HoursFrom) },
+		"SELECT minutes_from, hours_from FROM usage_state WHERE id = 1")
+	if err == nil && s == nil {
+		err = errors.New("store: the row of usage_state is missing")
+	}
 	if err != nil {
 		return UsageState{}, err
 	}
 	return *s, nil
 }
 
-func (v *View) usageState(lock string) (*UsageState, error) {
-	s, err := one(v, scanUsageState, usageStateSQL+lock)
-	if err == nil && s == nil {
-		err = errors.New("store: the row of usage_state is missing")
-	}
-	return s, err
-}
-
-// kept returns the state, which nobody changes before the transaction ends.
+// kept returns the state. What another transaction forgets meanwhile is removed by the next removal.
 func (tx *UsageTx) kept() (*UsageState, error) {
-	if tx.state != nil {
-		return tx.state, nil
+	if tx.state == nil {
+		state, err := tx.tx.UsageState()
+		if err != nil {
+			return nil, err
+		}
+		tx.state = &state
 	}
-	var err error
-	tx.state, err = tx.tx.usageState(tx.dialect.lock("SHARE"))
-	return tx.state, err
+	return tx.state, nil
 }
 
-// UsagePass returns up to which minute, since 1970, a pass has come: 0 for one that was never begun.
-func (v *View) UsagePass(pass string) (int64, error) {
-	minute, err := one(v, scanNumber, "SELECT minute FROM usage_pass WHERE pass = $1", pass)
-	if err != nil || minute == nil {
-		return 0, err
+// UsagePass says of which time counts were collected, in minutes since 1970. Both are 0 where nothing was ever collected.
+type UsagePass struct {
+	// Began is the first minute that anybody has collected, and Collected the first one that nobody has yet.
+	Began, Collected int64
+}
+
+// UsagePass returns of which time counts were collected.
+func (v *View) UsagePass() (UsagePass, error) {
+	p, err := one(v, func(row scanner, p *UsagePass) error { return row.Scan(&p.Began, &p.Collected) }, "SELECT began, collected FROM usage_pass WHERE id = 1")
+	if err != nil || p == nil {
+		return UsagePass{}, err
 	}
-	return *minute, nil
+	return *p, nil
 }
 
-// PutUsagePass notes that a pass has come up to a minute. It goes back by [UsageTx.SetBackUsagePass] alone.
-func (tx *UsageTx) PutUsagePass(pass string, minute int64) error {
-	return tx.tx.exec("INSERT INTO usage_pass (pass, minute, began) VALUES ($1, $2, $2) ON CONFLICT (pass) DO UPDATE SET minute = "+
-		tx.dialect.greatest("usage_pass.minute", "excluded.minute"), pass, minute)
+// PutUsagePass notes that everything is here that was counted from Began on and before Collected. The time only grows: it begins with the earlier
+// beginning, and goes back by [UsageTx.SetBackUsagePass] alone.
+func (tx *UsageTx) PutUsagePass(p UsagePass) error {
+	return tx.tx.exec("INSERT INTO usage_pass (id, began, collected) VALUES (1, $1, $2) ON CONFLICT (id) DO UPDATE SET began = CASE WHEN usage_pass.began < excluded.began "+
+		"THEN usage_pass.began ELSE excluded.began END, collected = "+tx.dialect.greatest("usage_pass.collected", "excluded.collected"), p.Began, p.Collected)
 }
 
-// SetBackUsagePass notes that a pass has come up to a minute at most, because the clock was wrong by which more was noted.
-func (tx *UsageTx) SetBackUsagePass(pass string, minute int64) error {
-	return tx.tx.exec("UPDATE usage_pass SET minute = $1, began = CASE WHEN began > $1 THEN $1 ELSE began END WHERE pass = $2 AND minute > $1", minute, pass)
+// SetBackUsagePass notes that counts were collected up to a minute at most, because the clock was wrong by which more was noted.
+func (tx *UsageTx) SetBackUsagePass(minute int64) error {
+	return tx.tx.exec("UPDATE usage_pass SET collected = $1, began = CASE WHEN began > $1 THEN $1 ELSE began END WHERE id = 1 AND collected > $1", minute)
 }
+
+// UsageGap is a time that nobody has collected, in minutes since 1970: from First on, and before Until.
+type UsageGap struct{ First, Until int64 }
+
+// PutUsageGap notes a gap. One that begins where another one does is the longer of both.
+func (tx *UsageTx) PutUsageGap(g UsageGap) error {
+	return tx.tx.exec("INSERT INTO usage_gap (first_minute, until_minute) VALUES ($1, $2) ON CONFLICT (first_minute) DO UPDATE SET until_minute = "+
+		tx.dialect.greatest("usage_gap.until_minute", "excluded.until_minute"), g.First, g.Until)
+}
+
+// UsageGaps returns the gaps that have a minute from one on and before another, the first ones first.
+func (v *View) UsageGaps(first, until int64) ([]UsageGap, error) {
+	return many(v, func(row scanner, g *UsageGap) error { return row.Scan(&g.First, &g.Until) },
+		"SELECT first_minute, until_minute FROM usage_gap WHERE first_minute < $2 AND until_minute > $1 ORDER BY first_minute LIMIT $3", first, until, MaxPage)
+}
+
+// DayOf is a day, counted since 1970 in UTC.
+func DayOf(at time.Time) int64 { return at.Unix() / secondsOfDay }
+
+const secondsOfDay = 24 * 60 * 60

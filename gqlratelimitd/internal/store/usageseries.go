@@ -5,59 +5,28 @@ import (
 	"strings"
 )
 
-// UsageLevel is how long the periods are of which there are rows.
-type UsageLevel uint8
-
-// The levels. All are of UTC, and counted since 1970.
-const (
-	UsageMinutes UsageLevel = iota
-	UsageHours
-	UsageDays
-	UsageMonths
-)
-
-// seriesTables are the ends of the names of tables, and the columns of periods.
-var seriesTables = [...]struct{ suffix, at string }{{"_minute", "minute"}, {"_hour", "at"}, {"_day", "at"}, {"_month", "at"}}
-
 // UsageBy is what there is a row for in each period.
 type UsageBy uint8
 
-// What there are rows for. Units and fields were counted in the step that charged them, and the others by instances.
+// What there are rows for. Units and fields were counted in the step that charged them, and limits by instances.
 const (
-	UsageByTenant UsageBy = iota
-	UsageByOperation
-	UsageByTeam
-	UsageByUser
-	UsageByLimit
-	UsageByUnit
+	UsageByUnit UsageBy = iota
 	UsageByField
+	UsageByLimit
 )
-
-// usageDimensions are the words of what instances count by.
-var usageDimensions = [...]string{
-	UsageByTenant: "tenant", UsageByOperation: "operation", UsageByTeam: "team", UsageByUser: "user", UsageByLimit: "limit",
-}
-
-// Charged reports whether it was counted in the step that charged it.
-func (b UsageBy) Charged() bool { return b >= UsageByUnit }
-
-// otherUsage is the name of what has no row of its own.
-const otherUsage = "*"
 
 // UsageQuery says which counts are read.
 type UsageQuery struct {
-	// Tenant is whose they are. Empty is all, which is fast for days and months by tenant and by unit alone.
+	// Tenant is whose they are. Empty is all, which is fast for hours by unit and limit alone.
 	Tenant string
 	Level  UsageLevel
 	By     UsageBy
-	// From is the first period, and To the one after the last.
+	// From is the first period of the level, and To the one after the last.
 	From, To int64
-	// Whole makes one period of all of them, which is From.
-	Whole bool
+	// Per is of how many periods of the level a row has the sum: of those whose numbers have the same quotient. Zero makes one period of all of them.
+	Per int64
 	// Names leaves only those of such a name. Nil leaves all.
 	Names []string
-	// Top are the names that have a row of their own. All others have one together, named *. Nil: each has its own.
-	Top []string
 	// After is after which row they are, nil for the first ones.
 	After *UsagePlace
 }
@@ -70,14 +39,14 @@ type UsagePlace struct {
 
 // UsageRow is what was counted in a period, of one name.
 type UsageRow struct {
+	// At is the quotient of its periods, and 0 where all are one.
 	At     int64
 	Tenant string
 	// Grade is the word for how much it is to be believed. It is empty of what instances have counted.
 	Grade string
 	Name  string
-	// Charged, GivenBack and Calls are of units and fields, the others of what instances count. None is above [MaxUsage].
-	Charged, GivenBack, Calls              int64
-	Admitted, Refused, WouldRefuse, Points int64
+	// Charged and GivenBack are of units and fields, Calls of fields, and Refused of limits. None is above [MaxUsage].
+	Charged, GivenBack, Calls, Refused int64
 }
 
 // Place is where it stands.
@@ -99,66 +68,45 @@ func (v *View) CountUsage(q *UsageQuery, most int) (int, error) {
 	return int(*n), nil
 }
 
-// TopUsage returns at most n names: of most points, then of those of which most was refused or would have been.
-func (v *View) TopUsage(q *UsageQuery, n int) ([]string, error) {
-	var w where
-	q.filter(&w)
-	name, _ := q.columns()
-	first, then := "points", "refused + would_refuse"
-	if q.By.Charged() {
-		first, then = "charged", "calls"
-	}
-	query := "SELECT " + name + " FROM " + q.table() + w.text.String() + " GROUP BY 1 ORDER BY " + v.dialect.sum(first) + " DESC, " + v.dialect.sum(then) + " DESC, 1 LIMIT " + w.arg(page(n))
-	return many(v, func(row scanner, name *string) error {
-		var raw []byte
-		err := row.Scan(&raw)
-		*name = string(raw)
-		return err
-	}, query, w.args...)
-}
-
 // table is where rows are.
 func (q *UsageQuery) table() string {
-	if q.By.Charged() {
-		return "usage" + seriesTables[q.Level].suffix
+	if q.By == UsageByLimit {
+		return refusedTable.name
 	}
-	return "decision" + seriesTables[q.Level].suffix
+	return countTables[q.Level].name
 }
 
 // columns are those of names and of numbers.
 func (q *UsageQuery) columns() (name string, numbers []string) {
 	switch q.By {
 	case UsageByUnit:
-		return "unit", []string{"charged", "given_back", "calls"}
+		return "unit", []string{"charged", "given_back"}
 	case UsageByField:
 		return "field", []string{"charged", "given_back", "calls"}
-	case UsageByTenant, UsageByOperation, UsageByTeam, UsageByUser, UsageByLimit:
+	case UsageByLimit:
 	}
-	return "name", []string{"admitted", "refused", "would_refuse", "points"}
+	return "name", []string{"refused"}
 }
 
 // filter adds what all rows have in common. What is constant stands in the text, so that an index of such rows fits.
 func (q *UsageQuery) filter(w *where) {
-	at := seriesTables[q.Level].at
 	if q.Tenant != "" {
 		w.and("tenant = ?", []byte(q.Tenant))
 	}
 	from := q.From
-	if q.After != nil && !q.Whole {
-		from = max(from, q.After.At)
+	if q.After != nil && q.Per > 0 {
+		from = max(from, q.After.At*q.Per)
 	}
-	w.and(at+" >= ?", from)
-	w.and(at+" < ?", q.To)
-	name, _ := q.columns()
+	w.and("at >= ?", from)
+	w.and("at < ?", q.To)
 	switch q.By {
 	case UsageByUnit:
 		w.and("length(field) = 0")
 	case UsageByField:
 		w.and("length(field) > 0")
-	case UsageByTenant, UsageByOperation, UsageByTeam, UsageByUser, UsageByLimit:
-		w.and("dimension = '" + usageDimensions[q.By] + "'")
+	case UsageByLimit:
 	}
-	if q.Names != nil {
+	if name, _ := q.columns(); q.Names != nil {
 		w.and(name + " IN (" + w.names(q.Names) + ")")
 	}
 }
@@ -177,9 +125,6 @@ func (q *UsageQuery) rows(d Dialect, n int) (string, []any) {
 	var w where
 	q.filter(&w)
 	name, numbers := q.columns()
-	if q.Top != nil {
-		name = fmt.Sprintf("CASE WHEN %s IN (%s) THEN %s ELSE %s END", name, w.names(q.Top), name, w.arg([]byte(otherUsage)))
-	}
 	var keys []string
 	var marks []any
 	add := func(column string, mark any) {
@@ -189,13 +134,17 @@ func (q *UsageQuery) rows(d Dialect, n int) (string, []any) {
 	if q.After != nil {
 		after = *q.After
 	}
-	if !q.Whole {
-		add(seriesTables[q.Level].at, after.At)
+	switch q.Per {
+	case 0:
+	case 1:
+		add("at", after.At)
+	default:
+		add(fmt.Sprintf("at / %d", q.Per), after.At)
 	}
 	if q.Tenant == "" {
 		add("tenant", []byte(after.Tenant))
 	}
-	if q.By.Charged() {
+	if q.By != UsageByLimit {
 		add("grade", after.Grade)
 	}
 	add(name, []byte(after.Name))
@@ -219,16 +168,19 @@ func (q *UsageQuery) rows(d Dialect, n int) (string, []any) {
 func (q *UsageQuery) scan(row scanner, r *UsageRow) error {
 	tenant, name := []byte(q.Tenant), []byte(nil)
 	var into []any
-	if r.At = q.From; !q.Whole {
+	if q.Per > 0 {
 		into = append(into, &r.At)
 	}
 	if q.Tenant == "" {
 		into = append(into, &tenant)
 	}
-	if q.By.Charged() {
+	switch q.By {
+	case UsageByUnit:
+		into = append(into, &r.Grade, &name, &r.Charged, &r.GivenBack)
+	case UsageByField:
 		into = append(into, &r.Grade, &name, &r.Charged, &r.GivenBack, &r.Calls)
-	} else {
-		into = append(into, &name, &r.Admitted, &r.Refused, &r.WouldRefuse, &r.Points)
+	case UsageByLimit:
+		into = append(into, &name, &r.Refused)
 	}
 	err := row.Scan(into...)
 	r.Tenant, r.Name = string(tenant), string(name)

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,56 +14,40 @@ import (
 // readers are questions for all that there are rows of.
 func readers() map[string]store.UsageQuery {
 	return map[string]store.UsageQuery{
-		"all that was decided": {Tenant: "acme"},
-		"operations":           {Tenant: "acme", By: store.UsageByOperation},
-		"the largest two":      {Tenant: "acme", By: store.UsageByOperation, Top: []string{"Query.0", "\x00\xff"}},
-		"none by itself":       {Tenant: "acme", By: store.UsageByOperation, Top: []string{}},
-		"one name":             {Tenant: "acme", By: store.UsageByOperation, Names: []string{"Query.1"}},
-		"no name":              {Tenant: "acme", By: store.UsageByOperation, Names: []string{}},
-		"units":                {Tenant: "acme", By: store.UsageByUnit},
-		"root fields":          {Tenant: "acme", By: store.UsageByField},
-		"of all tenants":       {},
-		"units of all tenants": {By: store.UsageByUnit},
+		"units":                 {Tenant: "acme", By: store.UsageByUnit},
+		"root fields":           {Tenant: "acme", By: store.UsageByField},
+		"limits":                {Tenant: "acme", By: store.UsageByLimit},
+		"one name":              {Tenant: "acme", By: store.UsageByField, Names: []string{"Query.1"}},
+		"no name":               {Tenant: "acme", By: store.UsageByField, Names: []string{}},
+		"units of all tenants":  {By: store.UsageByUnit},
+		"limits of all tenants": {By: store.UsageByLimit},
 	}
 }
 
-// spend writes counts of some tenants, names, hours and instances, and rolls them up.
+// spend writes counts of some tenants, names and hours.
 func (s *scene) spend() {
 	s.Helper()
-	openUsage(s.T, s.db)
 	count(s.T, s.db, func(tx *store.UsageTx) {
 		var charged []store.UsageCount
-		var decided []store.DecisionCount
+		var refused []store.RefusedCount
 		for i := range 240 {
-			tenant, minute := []string{"acme", "globex", "\x00\xff"}[i%3], int64(minuteOfUsage+i*23)
+			tenant, hour := []string{"acme", "globex", "\x00\xff"}[i%3], int64(hourOfUsage+i)
 			for generation := range uint64(2) {
 				for _, unit := range []string{"points", "requests", "exports,\n"} {
-					charged = append(charged, store.UsageCount{Tenant: tenant, Minute: minute, Grade: bucket.UsageGrade(i % 2), Unit: unit, Generation: generation, Charged: int64(i), GivenBack: 1})
+					charged = append(charged, store.UsageCount{Tenant: tenant, At: hour, Grade: bucket.UsageGrade(i % 2), Unit: unit, Generation: generation, Charged: int64(i), GivenBack: 1})
 				}
-				charged = append(charged, store.UsageCount{Tenant: tenant, Minute: minute, Unit: "points", Field: fmt.Sprint("Query.", i%4), Generation: generation, Charged: int64(i), Calls: 2})
+				charged = append(charged, store.UsageCount{Tenant: tenant, At: hour, Unit: "points", Field: fmt.Sprint("Query.", i%4), Generation: generation, Charged: int64(i), Calls: 2})
 			}
-			for boot := range 2 {
-				for _, name := range []string{"Query.0", "Query.1", "\x00\xff", "=1+1"} {
-					decided = append(decided, store.DecisionCount{Tenant: tenant, Minute: minute, Dimension: "operation", Name: name, Instance: "api", Boot: fmt.Sprint(boot), Admitted: 1, Refused: 2, WouldRefuse: 3, Points: int64(len(name))})
-				}
-				decided = append(decided, store.DecisionCount{Tenant: tenant, Minute: minute, Dimension: "tenant", Instance: "api", Boot: fmt.Sprint(boot), Admitted: 4, Refused: 8, WouldRefuse: 12, Points: 20})
+			for _, name := range []string{"tenant:minute", "\x00\xff", "=1+1"} {
+				refused = append(refused, store.RefusedCount{Tenant: tenant, Hour: hour, Name: name, Refused: int64(len(name))})
 			}
 		}
-		left, err := tx.PutUsage(charged)
-		require.NoError(s, err)
-		require.Zero(s, left)
-		left, err = tx.PutDecisions(decided)
-		require.NoError(s, err)
-		require.Zero(s, left)
+		require.NoError(s, put(tx, charged, refused))
 	})
-	rollUp(s.T, s.db, s.clock.now)
 }
 
-// spans are the levels, with the range of what was spent.
-var spans = map[store.UsageLevel][2]int64{
-	store.UsageMinutes: {minuteOfUsage, minuteOfUsage + 7*1440}, store.UsageHours: {dayOfUsage * 24, (dayOfUsage + 7) * 24},
-	store.UsageDays: {dayOfUsage, dayOfUsage + 7}, store.UsageMonths: {657, 659},
-}
+// span is the range of what was spent, in hours.
+var span = [2]int64{hourOfUsage, hourOfUsage + 11*24}
 
 // all reads all rows of a question, n at a time.
 func (s *scene) all(q store.UsageQuery, n int) (all []store.UsageRow) {
@@ -86,34 +69,34 @@ func sum(rows []store.UsageRow) map[string]store.UsageRow {
 		key := fmt.Sprintf("%q %q %s", r.Tenant, r.Name, r.Grade)
 		s := sums[key]
 		s.Charged, s.GivenBack, s.Calls = s.Charged+r.Charged, s.GivenBack+r.GivenBack, s.Calls+r.Calls
-		s.Admitted, s.Refused, s.WouldRefuse, s.Points = s.Admitted+r.Admitted, s.Refused+r.Refused, s.WouldRefuse+r.WouldRefuse, s.Points+r.Points
+		s.Refused += r.Refused
 		sums[key] = s
 	}
 	return sums
 }
 
-func TestUsageHasTheSameSumsAtEachLevelHoweverItsPagesAreCut(t *testing.T) {
+func TestUsageHasTheSameSumsByAnyPeriodHoweverItsPagesAreCut(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {
 		s.spend()
 		for name, q := range readers() {
 			var want map[string]store.UsageRow
-			for level := store.UsageMinutes; level <= store.UsageMonths; level++ {
-				q.Level, q.From, q.To = level, spans[level][0], spans[level][1]
+			for _, per := range []int64{1, 24, 0} {
+				q.From, q.To, q.Per = span[0], span[1], per
 				rows := s.all(q, store.MaxPage)
 				if want == nil {
 					want = sum(rows)
 				}
-				require.Equal(s, want, sum(rows), "%s by level %d", name, level)
+				require.Equal(s, want, sum(rows), "%s by %d hours", name, per)
 				require.Equal(s, len(rows), read(s.T, s.db, func(v *store.View) (int, error) { return v.CountUsage(&q, 100_000) }), name)
-				if level != store.UsageHours {
-					continue
-				}
 				require.Equal(s, rows, s.all(q, 7), "%s, a few at a time", name)
-				whole := q
-				whole.Whole = true
-				require.Equal(s, want, sum(s.all(whole, 2)), "%s, as one period", name)
-				require.Len(s, s.all(whole, 2), len(want), name)
+				if per == 0 {
+					require.Len(s, rows, len(want), name)
+				}
+			}
+			if q.By != store.UsageByLimit {
+				q.Level, q.From, q.To, q.Per = store.UsageMinutes, 60*span[0], 60*span[1], 1
+				require.Equal(s, want, sum(s.all(q, store.MaxPage)), "%s by minute", name)
 			}
 			if name == "no name" {
 				require.Empty(s, want)
@@ -121,18 +104,8 @@ func TestUsageHasTheSameSumsAtEachLevelHoweverItsPagesAreCut(t *testing.T) {
 			}
 			require.NotEmpty(s, want, name)
 		}
-		q := readers()["the largest two"]
-		q.Level, q.From, q.To = store.UsageDays, spans[store.UsageDays][0], spans[store.UsageDays][1]
-		names := []string{}
-		for name := range sum(s.all(q, 3)) {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		require.Equal(s, []string{`"acme" "*" `, `"acme" "Query.0" `, `"acme" "\x00\xff" `}, names)
-		top := read(s.T, s.db, func(v *store.View) ([]string, error) {
-			return v.TopUsage(&store.UsageQuery{Tenant: "acme", By: store.UsageByOperation, Level: store.UsageDays, From: q.From, To: q.To}, 3)
-		})
-		require.Equal(s, []string{"Query.0", "Query.1", "=1+1"}, top, "by points, and then by name")
+		q := readers()["units"]
+		q.From, q.To, q.Per = span[0], span[1], 1
 		counted := read(s.T, s.db, func(v *store.View) (int, error) { return v.CountUsage(&q, 2) })
 		require.Equal(s, 2, counted, "it counts no further")
 	})
@@ -141,44 +114,39 @@ func TestUsageHasTheSameSumsAtEachLevelHoweverItsPagesAreCut(t *testing.T) {
 func TestSumsOfUsageThatNoNumberHoldsAreTheLargest(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {
-		openUsage(s.T, s.db)
 		count(s.T, s.db, func(tx *store.UsageTx) {
 			var counts []store.UsageCount
 			for generation := range uint64(2000) {
-				counts = append(counts, store.UsageCount{Tenant: "acme", Minute: minuteOfUsage, Unit: "points", Generation: generation, Charged: store.MaxUsage})
+				counts = append(counts, store.UsageCount{Tenant: "acme", At: hourOfUsage, Unit: "points", Generation: generation, Charged: store.MaxUsage})
 			}
-			_, err := tx.PutUsage(counts)
+			_, err := tx.PutUsage(store.UsageHours, counts)
 			require.NoError(s, err)
 		})
-		rows := s.all(store.UsageQuery{Tenant: "acme", By: store.UsageByUnit, From: minuteOfUsage, To: minuteOfUsage + 1}, 5)
+		rows := s.all(store.UsageQuery{Tenant: "acme", By: store.UsageByUnit, From: hourOfUsage, To: hourOfUsage + 1}, 5)
 		require.Len(s, rows, 1)
 		require.EqualValues(s, store.MaxUsage, rows[0].Charged)
 	})
 }
 
-func TestUsageIsReadByIndexesAmongManyRowsOfItsLevels(t *testing.T) {
+func TestUsageIsReadByIndexesAmongManyRows(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {
-		openUsage(s.T, s.db)
 		// A PostgreSQL reads fewer as a whole. SQLite is slow with the detector of races.
 		rows := 25_000
 		if s.db.Dialect() == store.SQLite {
 			rows = 2500
 		}
-		for _, kind := range store.UsageKinds {
+		for table := range store.UsageTables {
 			// A transaction ends after half a minute.
 			const each = 2500
 			for first := 0; first < rows; first += each {
-				count(s.T, s.db, func(tx *store.UsageTx) { require.NoError(s, tx.FillUsage(kind, first, each, minuteOfUsage)) })
+				count(s.T, s.db, func(tx *store.UsageTx) { require.NoError(s, tx.FillUsage(table, first, each, hourOfUsage)) })
 			}
 		}
 		for name, q := range readers() {
-			for level := store.UsageMinutes; level <= store.UsageMonths; level++ {
-				if q.Tenant == "" && level < store.UsageDays {
-					continue
-				}
-				q.Level, q.From, q.To = level, spans[level][0], spans[level][1]
-				q.After = &store.UsagePlace{At: q.From, Tenant: "t500"}
+			for _, per := range []int64{1, 24, 0} {
+				q.From, q.To, q.Per = span[0], span[0]+2, per
+				q.After = &store.UsagePlace{At: q.From / max(1, per), Tenant: "t500"}
 				if q.Tenant != "" {
 					q.Tenant = "t7"
 				}
@@ -193,13 +161,38 @@ func requireIndexed(t testing.TB, name, plan string) {
 	t.Helper()
 	require.NotEmpty(t, plan)
 	for line := range strings.Lines(plan) {
-		if strings.Contains(line, "cost=0.00..0.00 ") {
-			// A partition without rows.
-			continue
-		}
 		// ANY looks at each tenant, one after the other.
 		for _, whole := range []string{"SCAN ", "Seq Scan", "ANY("} {
 			require.NotContains(t, line, whole, "%s: %s", name, plan)
 		}
+	}
+}
+
+// BenchmarkNinetyDaysOfAThousandTenants reads the first page of the days of all tenants, who have counted one unit in each hour.
+func BenchmarkNinetyDaysOfAThousandTenants(b *testing.B) {
+	for kind, open := range kinds {
+		b.Run(kind, func(b *testing.B) {
+			db, err := store.Open(b.Context(), store.Config{URL: open(b)})
+			require.NoError(b, err)
+			b.Cleanup(func() { require.NoError(b, db.Close()) })
+			const hours, each = 90 * 24, 100_000
+			for first := 0; first < hours*1000; first += each {
+				count(b, db, func(tx *store.UsageTx) {
+					require.NoError(b, tx.FillUsage("usage_hour", first, min(each, hours*1000-first), hourOfUsage))
+				})
+			}
+			for name, q := range map[string]store.UsageQuery{
+				"days of all tenants":  {From: hourOfUsage, To: hourOfUsage + hours, Per: 24},
+				"sums of all tenants":  {From: hourOfUsage, To: hourOfUsage + hours},
+				"days of one tenant":   {Tenant: "t7", From: hourOfUsage, To: hourOfUsage + hours, Per: 24},
+				"a day of all tenants": {From: hourOfUsage + 24, To: hourOfUsage + 48},
+			} {
+				b.Run(name, func(b *testing.B) {
+					for b.Loop() {
+						require.NotEmpty(b, read(b, db, func(v *store.View) ([]store.UsageRow, error) { return v.FindUsage(&q, store.MaxPage) }))
+					}
+				})
+			}
+		})
 	}
 }

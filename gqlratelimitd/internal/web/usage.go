@@ -12,8 +12,8 @@ import (
 // gradeBudget says what figures of usage are: what budgets have at one moment, which is no count for a bill.
 const gradeBudget = "budget"
 
-// usage is what the budgets of a tenant have at one moment.
-type usage struct {
+// budgetUsage is what the budgets of a tenant have at one moment.
+type budgetUsage struct {
 	Tenant string `json:"tenant"`
 	Grade  string `json:"grade"`
 	// Revision is that of the policy.
@@ -79,7 +79,7 @@ func (s *Server) usage(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := usage{
+	out := budgetUsage{
 		Tenant: in.Tenant, Grade: gradeBudget, Revision: found.Policy, Tier: found.Tier, TierFrom: found.TierFrom, Mode: found.Mode.String(),
 		Blocked: found.Blocked, Unlimited: found.Unlimited, Misfit: found.Misfit, At: found.At, Budgets: []budget{},
 	}

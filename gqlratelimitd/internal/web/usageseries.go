@@ -2,6 +2,8 @@ package web
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -12,57 +14,11 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
-
-// usageHead is what is said once of usage. Its rows follow.
-type usageHead struct {
-	Tenant string `json:"tenant,omitempty"`
-	Window string `json:"window"`
-	By     string `json:"by"`
-	Zone   string `json:"zone"`
-	// From is when the first period began, and To when the last one ends.
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
-	// Since is when counts were collected for the first time, and Collected up to when they have come. Both are missing where they never were.
-	Since     time.Time `json:"since,omitzero"`
-	Collected time.Time `json:"collected,omitzero"`
-	// Kept is from when on there are counts by this window.
-	Kept time.Time `json:"kept"`
-	// Counts is what the policy of now has counted in the step that charges.
-	Counts string `json:"counts,omitempty"`
-	// Next is the parameter after of the next page. It is empty at the end.
-	Next string `json:"next,omitempty"`
-}
-
-// usageRow is what a name has in a period. Numbers that nobody knows, or that are not of what is asked for, are missing.
-type usageRow struct {
-	Begin       time.Time `json:"begin"`
-	End         time.Time `json:"end"`
-	Open        bool      `json:"open"`
-	Known       string    `json:"known"`
-	Tenant      string    `json:"tenant,omitempty"`
-	Name        string    `json:"name"`
-	Grade       string    `json:"grade"`
-	Charged     *int64    `json:"charged,omitempty"`
-	GivenBack   *int64    `json:"givenBack,omitempty"`
-	Net         *int64    `json:"net,omitempty"`
-	Calls       *int64    `json:"calls,omitempty"`
-	Admitted    *int64    `json:"admitted,omitempty"`
-	Refused     *int64    `json:"refused,omitempty"`
-	WouldRefuse *int64    `json:"wouldRefuse,omitempty"`
-	Points      *int64    `json:"points,omitempty"`
-}
 
 // usageColumns are those of a table of usage.
 var usageColumns = [...]string{"begin", "end", "open", "known", "tenant", "name", "grade"}
-
-// usageNumbers are the columns of numbers, and what they are.
-func usageNumbers(by control.UsageBy, r *control.UsageRow) (names []string, numbers []int64) {
-	if by.Charged() {
-		return []string{"charged", "given_back", "net", "calls"}, []int64{r.Charged, r.GivenBack, r.Net(), r.Calls}
-	}
-	return []string{"admitted", "refused", "would_refuse", "points"}, []int64{r.Admitted, r.Refused, r.WouldRefuse, r.Points}
-}
 
 // usageRoutes are those of what was counted.
 func (s *Server) usageRoutes() []route {
@@ -92,7 +48,7 @@ func (s *Server) usageSeries(c *call) error {
 		contentType, filename = "text/csv; charset=utf-8; header=present", "usage.csv"
 	}
 	w := newExport(c, contentType, filename)
-	out := newUsageWriter(w, &in, format)
+	out := newUsageWriter(w, format)
 	err = s.cfg.Control.ExportUsage(c.Context(), c.actor, in, out.page)
 	if err == nil {
 		err = out.close()
@@ -115,15 +71,7 @@ func (s *Server) usagePage(c *call, in control.UsageSeriesInput, format string) 
 	if err != nil {
 		return err
 	}
-	out := struct {
-		usageHead
-		Rows []usageRow `json:"rows"`
-	}{headOf(&in, found), []usageRow{}}
-	out.Next = found.Next
-	for i := range found.Rows {
-		out.Rows = append(out.Rows, rowOf(&in, &found.Rows[i]))
-	}
-	return c.write(http.StatusOK, out)
+	return c.write(http.StatusOK, found)
 }
 
 // The formats of an export.
@@ -134,19 +82,16 @@ const (
 
 // usageInput reads which usage is asked for, and in which format.
 func (c *call) usageInput() (in control.UsageSeriesInput, format string, err error) {
-	if err = c.known("window", "by", "from", "to", "zone", "name", "top", "format", "limit", "after"); err != nil {
+	if err = c.known("window", "by", "from", "to", "zone", "name", "format", "limit", "after"); err != nil {
 		return in, "", err
 	}
 	in = control.UsageSeriesInput{
-		Tenant: c.PathValue("org"), Window: control.UsageWindow(c.query.Get("window")), By: control.UsageBy(c.query.Get("by")), Zone: c.query.Get("zone"),
+		Tenant: c.PathValue("org"), Window: usage.Window(c.query.Get("window")), By: usage.By(c.query.Get("by")), Zone: c.query.Get("zone"),
 	}
 	if name := c.query.Get("name"); name != "" {
 		in.Names = []string{name}
 	}
 	if in.From, in.To, err = c.between(); err != nil {
-		return in, "", err
-	}
-	if in.Top, err = c.small("top"); err != nil {
 		return in, "", err
 	}
 	switch format = c.query.Get("format"); {
@@ -158,12 +103,6 @@ func (c *call) usageInput() (in control.UsageSeriesInput, format string, err err
 		return in, "", badRequest("the parameter format is json or csv")
 	}
 	return in, format, nil
-}
-
-// small is a parameter that counts few things, 0 if it is not there. What is far too much is still too much.
-func (c *call) small(name string) (int, error) {
-	n, err := c.number(name)
-	return int(min(n, 1<<30)), err
 }
 
 // between reads the parameters from and to, each of which may be missing.
@@ -180,46 +119,12 @@ func (c *call) between() (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-func headOf(in *control.UsageSeriesInput, found *control.UsageSeries) usageHead {
-	head := usageHead{
-		Tenant: in.Tenant, Window: string(in.Window), By: string(in.By), Zone: in.Zone, From: found.From, To: found.To, Since: found.Since,
-		Collected: found.Collected, Kept: found.Kept, Counts: found.Counts,
-	}
-	for _, d := range [...]struct {
-		text  *string
-		usual string
-	}{{&head.Window, string(control.UsageHour)}, {&head.By, string(control.UsageByTenant)}, {&head.Zone, "UTC"}} {
-		if *d.text == "" {
-			*d.text = d.usual
-		}
-	}
-	return head
-}
-
-func rowOf(in *control.UsageSeriesInput, r *control.UsageRow) usageRow {
-	out := usageRow{Begin: r.Begin, End: r.End, Open: r.Open, Known: string(r.Known), Name: r.Name, Grade: r.Grade.String()}
-	if in.Tenant == "" {
-		out.Tenant = r.Tenant
-	}
-	if r.Known == control.KnownNone {
-		return out
-	}
-	_, numbers := usageNumbers(in.By, r)
-	into := [...]**int64{&out.Admitted, &out.Refused, &out.WouldRefuse, &out.Points}
-	if in.By.Charged() {
-		into = [...]**int64{&out.Charged, &out.GivenBack, &out.Net, &out.Calls}
-	}
-	for i := range numbers {
-		*into[i] = &numbers[i]
-	}
-	return out
-}
-
 // usageWriter writes pages as they come.
 type usageWriter struct {
-	in     *control.UsageSeriesInput
 	out    *bufio.Writer
 	csv    *csv.Writer
+	by     usage.By
+	tenant string
 	pages  int
 	rows   int
 	format string
@@ -228,13 +133,13 @@ type usageWriter struct {
 // usageBuffer is how many bytes are sent at once.
 const usageBuffer = 32 << 10
 
-func newUsageWriter(w io.Writer, in *control.UsageSeriesInput, format string) *usageWriter {
+func newUsageWriter(w io.Writer, format string) *usageWriter {
 	out := bufio.NewWriterSize(w, usageBuffer)
-	return &usageWriter{in: in, out: out, csv: csv.NewWriter(out), format: format}
+	return &usageWriter{out: out, csv: csv.NewWriter(out), format: format}
 }
 
 // page writes a page, behind what comes before all of them.
-func (u *usageWriter) page(found *control.UsageSeries) error {
+func (u *usageWriter) page(found *usage.Series) error {
 	write, begin := u.addJSON, u.beginJSON
 	if u.format == formatCSV {
 		write, begin = u.addCSV, u.beginCSV
@@ -267,18 +172,20 @@ func (u *usageWriter) close() error {
 	return u.out.Flush()
 }
 
-func (u *usageWriter) beginJSON(found *control.UsageSeries) error {
-	text, err := json.Marshal(headOf(u.in, found))
+func (u *usageWriter) beginJSON(found *usage.Series) error {
+	head := *found
+	head.Next, head.Rows = "", []usage.Row{}
+	text, err := json.Marshal(&head)
 	if err != nil {
 		return err
 	}
 	// The rows are the last field of the object.
-	_, err = u.out.Write(append(text[:len(text)-1], `,"rows":[`...))
+	_, err = u.out.Write(bytes.TrimSuffix(text, []byte("]}")))
 	return err
 }
 
-func (u *usageWriter) addJSON(r *control.UsageRow) error {
-	text, err := json.Marshal(rowOf(u.in, r))
+func (u *usageWriter) addJSON(r *usage.Row) error {
+	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
@@ -291,20 +198,19 @@ func (u *usageWriter) addJSON(r *control.UsageRow) error {
 	return err
 }
 
-func (u *usageWriter) beginCSV(*control.UsageSeries) error {
-	names, _ := usageNumbers(u.in.By, &control.UsageRow{})
-	return u.csv.Write(append(usageColumns[:len(usageColumns):len(usageColumns)], names...))
+func (u *usageWriter) beginCSV(found *usage.Series) error {
+	u.by, u.tenant = found.By, found.Tenant
+	return u.csv.Write(append(usageColumns[:len(usageColumns):len(usageColumns)], usage.Columns(u.by)...))
 }
 
-func (u *usageWriter) addCSV(r *control.UsageRow) error {
+func (u *usageWriter) addCSV(r *usage.Row) error {
 	cells := []string{
-		r.Begin.Format(time.RFC3339), r.End.Format(time.RFC3339), strconv.FormatBool(r.Open), string(r.Known), cell(r.Tenant), cell(r.Name), r.Grade.String(),
+		r.Begin.Format(time.RFC3339), r.End.Format(time.RFC3339), strconv.FormatBool(r.Open), string(r.Known), cell(cmp.Or(r.Tenant, u.tenant)), cell(r.Name), string(r.Grade),
 	}
-	_, numbers := usageNumbers(u.in.By, r)
-	for _, n := range numbers {
+	for _, n := range r.Numbers(u.by) {
 		text := ""
-		if r.Known != control.KnownNone {
-			text = strconv.FormatInt(n, 10)
+		if *n != nil {
+			text = strconv.FormatInt(**n, 10)
 		}
 		cells = append(cells, text)
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
 // maxUsage is how many bytes of usage are read: a hundred thousand rows.
@@ -15,41 +17,7 @@ type UsageQuestion struct {
 	Tenant          string
 	Window, By      string
 	From, To        time.Time
-	Zone, Name, Top string
-}
-
-// Usage is what was counted.
-type Usage struct {
-	Tenant    string     `json:"tenant,omitempty"`
-	Window    string     `json:"window"`
-	By        string     `json:"by"`
-	Zone      string     `json:"zone"`
-	From      time.Time  `json:"from"`
-	To        time.Time  `json:"to"`
-	Since     time.Time  `json:"since,omitzero"`
-	Kept      time.Time  `json:"kept"`
-	Collected time.Time  `json:"collected,omitzero"`
-	Counts    string     `json:"counts,omitempty"`
-	Rows      []UsageRow `json:"rows"`
-}
-
-// UsageRow is what a name has in a period. Numbers that nobody knows, or that are not of what is asked for, are nil.
-type UsageRow struct {
-	Begin       time.Time `json:"begin"`
-	End         time.Time `json:"end"`
-	Open        bool      `json:"open"`
-	Known       string    `json:"known"`
-	Tenant      string    `json:"tenant,omitempty"`
-	Name        string    `json:"name"`
-	Grade       string    `json:"grade"`
-	Charged     *int64    `json:"charged,omitempty"`
-	GivenBack   *int64    `json:"givenBack,omitempty"`
-	Net         *int64    `json:"net,omitempty"`
-	Calls       *int64    `json:"calls,omitempty"`
-	Admitted    *int64    `json:"admitted,omitempty"`
-	Refused     *int64    `json:"refused,omitempty"`
-	WouldRefuse *int64    `json:"wouldRefuse,omitempty"`
-	Points      *int64    `json:"points,omitempty"`
+	Zone, Name      string
 }
 
 // usagePath is where usage is asked for.
@@ -64,7 +32,7 @@ func (q *UsageQuestion) usagePath(what string) string {
 func (q *UsageQuestion) parameters(more ...string) url.Values {
 	values := url.Values{}
 	for name, value := range map[string]string{
-		"window": q.Window, "by": q.By, "zone": q.Zone, "name": q.Name, "top": q.Top,
+		"window": q.Window, "by": q.By, "zone": q.Zone, "name": q.Name,
 	} {
 		if value != "" {
 			values.Set(name, value)
@@ -82,12 +50,12 @@ func (q *UsageQuestion) parameters(more ...string) url.Values {
 }
 
 // Usage returns what was counted.
-func (d *Client) Usage(q *UsageQuestion) (*Usage, error) {
+func (d *Client) Usage(q *UsageQuestion) (*usage.Series, error) {
 	body, err := d.ask(&question{method: http.MethodGet, path: q.usagePath("series"), query: q.parameters("format", "json"), again: true, most: maxUsage})
 	if err != nil {
 		return nil, err
 	}
-	told := &Usage{}
+	told := &usage.Series{}
 	return told, read(body, told)
 }
 

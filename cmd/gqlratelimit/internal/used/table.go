@@ -8,40 +8,41 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
 // maxShown is how many rows a table has: nobody reads more.
 const maxShown = 5000
 
 // forms are how periods are written.
-var forms = map[string]string{"minute": "2006-01-02 15:04", "hour": "2006-01-02 15:04", "day": time.DateOnly, "month": "2006-01"}
+var forms = map[usage.Window]string{"minute": "2006-01-02 15:04", "hour": "2006-01-02 15:04", "day": time.DateOnly, "month": "2006-01"}
 
 // numbers are the columns of numbers of rows, and what a row has in them.
-func numbers(by string) (columns []string, of func(*daemon.UsageRow) []**int64) {
+func numbers(by usage.By) (columns []string, of func(*usage.Row) []**int64) {
 	switch by {
-	case "unit":
-		return []string{"CHARGED", "GIVEN BACK", "NET"}, func(r *daemon.UsageRow) []**int64 { return []**int64{&r.Charged, &r.GivenBack, &r.Net} }
-	case "field":
-		return []string{"CHARGED", "CALLS"}, func(r *daemon.UsageRow) []**int64 { return []**int64{&r.Charged, &r.Calls} }
+	case usage.ByField:
+		return []string{"CHARGED", "CALLS"}, func(r *usage.Row) []**int64 { return []**int64{&r.Charged, &r.Calls} }
+	case usage.ByLimit:
+		return []string{"REFUSED"}, func(r *usage.Row) []**int64 { return []**int64{&r.Refused} }
+	case usage.ByUnit:
 	}
-	return []string{"ADMITTED", "REFUSED", "WOULD REFUSE", "POINTS"},
-		func(r *daemon.UsageRow) []**int64 {
-			return []**int64{&r.Admitted, &r.Refused, &r.WouldRefuse, &r.Points}
-		}
+	return []string{"CHARGED", "GIVEN BACK", "NET"}, func(r *usage.Row) []**int64 { return []**int64{&r.Charged, &r.GivenBack, &r.Net} }
 }
 
 // summed adds up all periods, the largest first. A sum is open or not known where one of its periods is.
-func summed(rows []daemon.UsageRow) []daemon.UsageRow {
-	type key struct{ tenant, name, grade string }
-	sums, unknown, open := map[key]*daemon.UsageRow{}, false, false
-	var order []*daemon.UsageRow
+func summed(rows []usage.Row) []usage.Row {
+	type key struct {
+		tenant, name string
+		grade        usage.Grade
+	}
+	sums, unknown, open := map[key]*usage.Row{}, false, false
+	var order []*usage.Row
 	for i := range rows {
 		r := &rows[i]
-		unknown, open = unknown || r.Known != "all", open || r.Open
+		unknown, open = unknown || r.Known != usage.KnownAll, open || r.Open
 		k := key{r.Tenant, r.Name, r.Grade}
 		if sums[k] == nil {
-			sums[k] = &daemon.UsageRow{Tenant: r.Tenant, Name: r.Name, Grade: r.Grade}
+			sums[k] = &usage.Row{Tenant: r.Tenant, Name: r.Name, Grade: r.Grade}
 			order = append(order, sums[k])
 		}
 		into, from := all(sums[k]), all(r)
@@ -51,16 +52,16 @@ func summed(rows []daemon.UsageRow) []daemon.UsageRow {
 	}
 	if len(order) > 1 {
 		// A period without a name had nothing.
-		order = slices.DeleteFunc(order, func(r *daemon.UsageRow) bool { return r.Name == "" && r.Tenant == "" && empty(r) })
+		order = slices.DeleteFunc(order, func(r *usage.Row) bool { return r.Name == "" && r.Tenant == "" && empty(r) })
 	}
-	slices.SortStableFunc(order, func(a, b *daemon.UsageRow) int {
+	slices.SortStableFunc(order, func(a, b *usage.Row) int {
 		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Name, b.Name))
 	})
-	found := []daemon.UsageRow{}
+	found := []usage.Row{}
 	for _, r := range order {
-		r.Begin, r.End, r.Open, r.Known = rows[0].Begin, rows[len(rows)-1].End, open, "all"
+		r.Begin, r.End, r.Open, r.Known = rows[0].Begin, rows[len(rows)-1].End, open, usage.KnownAll
 		if unknown {
-			r.Known = "part"
+			r.Known = usage.KnownPart
 		}
 		found = append(found, *r)
 	}
@@ -68,8 +69,8 @@ func summed(rows []daemon.UsageRow) []daemon.UsageRow {
 }
 
 // all are all numbers of a row.
-func all(r *daemon.UsageRow) []**int64 {
-	return []**int64{&r.Charged, &r.GivenBack, &r.Net, &r.Calls, &r.Admitted, &r.Refused, &r.WouldRefuse, &r.Points}
+func all(r *usage.Row) []**int64 {
+	return []**int64{&r.Charged, &r.GivenBack, &r.Net, &r.Calls, &r.Refused}
 }
 
 // add adds a number, which stays one that nobody knows if there is none.
@@ -84,13 +85,13 @@ func add(into **int64, n *int64) {
 }
 
 // empty reports whether a row has nothing.
-func empty(r *daemon.UsageRow) bool {
+func empty(r *usage.Row) bool {
 	return !slices.ContainsFunc(all(r), func(n **int64) bool { return *n != nil && **n != 0 })
 }
 
-// size is by what rows are sorted: what is left of what was charged, or points, and refusals where there are none.
-func size(r *daemon.UsageRow) int64 {
-	for _, n := range []*int64{r.Net, r.Points, r.Refused} {
+// size is by what rows are sorted: what is left of what was charged, or refusals.
+func size(r *usage.Row) int64 {
+	for _, n := range []*int64{r.Net, r.Refused} {
 		if n != nil && *n != 0 {
 			return *n
 		}
@@ -99,9 +100,9 @@ func size(r *daemon.UsageRow) int64 {
 }
 
 // writeUsage writes a table, and below it what is to be known about it.
-func writeUsage(c cli.Console, told *daemon.Usage, sum bool) error {
+func writeUsage(c cli.Console, told *usage.Series, sum bool) error {
 	if len(told.Rows) > maxShown {
-		return cli.Usagef("there are %d rows, and nobody reads more than %d: say -top 10, -sum, a longer -window, or -csv", len(told.Rows), maxShown)
+		return cli.Usagef("there are %d rows, and nobody reads more than %d: say -sum, a longer -window, or -csv", len(told.Rows), maxShown)
 	}
 	zone, err := time.LoadLocation(told.Zone)
 	if err != nil {
@@ -115,10 +116,7 @@ func writeUsage(c cli.Console, told *daemon.Usage, sum bool) error {
 	if told.Tenant == "" {
 		head = append(head, "TENANT")
 	}
-	named := told.By != "tenant"
-	if named {
-		head = append(head, "NAME")
-	}
+	head = append(head, "NAME")
 	rows := [][]string{slices.Concat(head, columns, []string{"GRADE", ""})}
 	for i := 0; i < len(told.Rows); i++ {
 		r := &told.Rows[i]
@@ -133,9 +131,7 @@ func writeUsage(c cli.Console, told *daemon.Usage, sum bool) error {
 		if told.Tenant == "" {
 			line = append(line, r.Tenant)
 		}
-		if named {
-			line = append(line, r.Name)
-		}
+		line = append(line, r.Name)
 		for _, n := range of(r) {
 			text := "?"
 			if *n != nil {
@@ -143,7 +139,7 @@ func writeUsage(c cli.Console, told *daemon.Usage, sum bool) error {
 			}
 			line = append(line, text)
 		}
-		rows = append(rows, append(line, r.Grade, stateOf(r)))
+		rows = append(rows, append(line, string(r.Grade), stateOf(r)))
 	}
 	cli.WriteTable(c.Stdout, rows)
 	writeNotes(c, told)
@@ -151,20 +147,20 @@ func writeUsage(c cli.Console, told *daemon.Usage, sum bool) error {
 }
 
 // unknownUntil returns the last of the rows from one on of which nobody knows anything: they are one line.
-func unknownUntil(rows []daemon.UsageRow, from int) (last int) {
-	for last = from; rows[from].Known == "none" && last+1 < len(rows) && rows[last+1].Known == "none"; last++ {
+func unknownUntil(rows []usage.Row, from int) (last int) {
+	for last = from; rows[from].Known == usage.KnownNone && last+1 < len(rows) && rows[last+1].Known == usage.KnownNone; last++ {
 	}
 	return last
 }
 
 // stateOf says what the numbers of a row lack.
-func stateOf(r *daemon.UsageRow) string {
+func stateOf(r *usage.Row) string {
 	switch {
-	case r.Known == "none":
+	case r.Known == usage.KnownNone:
 		return "nobody knows"
-	case r.Known == "part" && r.Open:
+	case r.Known == usage.KnownPart && r.Open:
 		return "at least, open"
-	case r.Known == "part":
+	case r.Known == usage.KnownPart:
 		return "at least"
 	case r.Open:
 		return "open"
@@ -173,10 +169,10 @@ func stateOf(r *daemon.UsageRow) string {
 }
 
 // writeNotes says what is to be known about a table.
-func writeNotes(c cli.Console, told *daemon.Usage) {
+func writeNotes(c cli.Console, told *usage.Series) {
 	fmt.Fprintln(c.Stdout)
 	if told.Since.IsZero() {
-		note(c, "Nothing was ever collected: the daemon needs -redis, and instances that record usage.")
+		note(c, "Nothing was ever collected: the daemon needs -redis, and tiers that count usage.")
 		return
 	}
 	note(c, "Collected from %s to %s. Times are of %s.", stamp(told.Since), stamp(told.Collected), told.Zone)
@@ -186,7 +182,7 @@ func writeNotes(c cli.Console, told *daemon.Usage) {
 	if told.Counts == "none" {
 		note(c, "The policy counts nothing of %s in the step that charges: its tier has no usage: totals or fields.", told.Tenant)
 	}
-	if told.Counts == "totals" && told.By == "field" {
+	if told.Counts == "totals" && told.By == usage.ByField {
 		note(c, "The policy counts no root fields of %s: its tier has usage: totals.", told.Tenant)
 	}
 }

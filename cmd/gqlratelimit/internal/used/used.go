@@ -11,19 +11,20 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
 const help = `
 Usage: gqlratelimit usage [flags]
 
 Shows what a tenant has used, as gqlratelimitd has collected it: by unit and field what was counted in
-the step that charged it, which is what one bills by, and otherwise what instances have decided. Without
--tenant it shows all tenants, by day or month.
+the step that charged it, and by limit how many operations the instances have refused. Without -tenant it
+shows all tenants, by day or month.
 
 Examples:
 
     gqlratelimit usage -tenant acme -by unit -window month -last 365d
-    gqlratelimit usage -tenant acme -by user -top 10 -sum -last 7d
+    gqlratelimit usage -tenant acme -by limit -sum -last 7d
     gqlratelimit usage -by unit -window month -csv > usage.csv
 `
 
@@ -118,11 +119,10 @@ func Run(c cli.Console, args []string) error {
 	flags := c.NewFlags("usage", help)
 	a.register(flags)
 	a.registerTime(flags)
-	flags.StringVar(&a.By, "by", "", "`what` there is a row for: tenant, operation, team, user, limit, unit or field (default tenant)")
+	flags.StringVar(&a.By, "by", "", "`what` there is a row for: unit, field or limit (default unit)")
 	flags.StringVar(&a.Window, "window", "", "how long `periods` are: minute, hour, day or month (default hour, and day without -tenant)")
 	flags.StringVar(&a.Zone, "zone", "", "time `zone` of days and months, such as Europe/Berlin (default UTC)")
-	flags.StringVar(&a.Name, "name", "", "only the unit, field, operation, team, user or limit of this `name`")
-	flags.StringVar(&a.Top, "top", "", "so `many` names have rows of their own, and the others one together, named *")
+	flags.StringVar(&a.Name, "name", "", "only the unit, field or limit of this `name`")
 	sum := flags.Bool("sum", false, "add up all periods")
 	asCSV := flags.Bool("csv", false, "write a table for a spreadsheet")
 	if err := cli.ParseAlone(flags, args); err != nil {
@@ -159,7 +159,7 @@ func Run(c cli.Console, args []string) error {
 	if a.json {
 		return c.WriteJSON(struct {
 			Version int `json:"version"`
-			*daemon.Usage
+			*usage.Series
 		}{session.FormatVersion, told})
 	}
 	return writeUsage(c, told, *sum)
