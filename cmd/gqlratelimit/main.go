@@ -71,7 +71,7 @@ func commands() []command {
 		{"refusal", "say why an operation was refused, by the id that its client has", incident.Refusal},
 		{"top", "show the busiest tenants of all instances, and who is refused", incident.Top},
 		{"mode", "ease limits on every instance, in an emergency", incident.RunMode},
-		{"usage", "show what tenants have used, by gqlratelimitd, and who was near a limit", used.Run},
+		{"usage", "show what tenants have used and how many operations were refused, by gqlratelimitd", used.Run},
 		{"policy", "check, explain, simulate, compare, pull and push policies", policies.Run},
 	}
 }

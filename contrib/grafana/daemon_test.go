@@ -54,7 +54,7 @@ func TestAlertsOfTheControlPlaneFireWhenUsageIsNotCollectedOrMoreTenantsAreRefus
 
 	// The Redis of the counts hangs. Somebody collects all the same.
 	s.redis.Freeze(t)
-	s.holds(fires("RatelimitUsageLag")+` and on () max(ratelimit_collector_lag_seconds) > 130 and on () sum(ratelimit_collector_leads) == 1`, 0)
+	s.holds(fires("RatelimitUsageLag")+` and on () max(ratelimit_collector_lag_seconds) > 140 and on () sum(ratelimit_collector_leads) == 1`, 0)
 	s.redis.Thaw(t)
 	s.holds(`absent(`+fires("RatelimitUsageLag")+`)`, 0)
 

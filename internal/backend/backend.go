@@ -202,8 +202,6 @@ func (b *Store) take(
 		return 0, err
 	}
 	b.called(ctx, "take", took, err)
-	if take.Usage != nil {
-	}
 	if err == nil && !b.near {
 		b.learn(ctx, take, result)
 	}

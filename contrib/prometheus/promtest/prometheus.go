@@ -184,12 +184,13 @@ var (
 	// windows are the ranges of rules and for how long they have to hold, and ages what metrics of seconds are compared with.
 	windows = regexp.MustCompile(`(\[|for: |offset )(\d+)(m|h)`)
 	ages    = regexp.MustCompile(`(\w+_seconds)(\)? > )(\d+)`)
-	// least are ages that are never shorter. Usage is collected in minutes that are over: up to a hundred seconds are no lag.
-	least = map[string]float64{"ratelimit_collector_lag_seconds": 130}
+	// least are ages that are never shorter. Usage is collected once a minute, up to a fifth later, and what counts as collected ends with a whole
+	// minute: 132 seconds and what a reading takes are no lag.
+	least = map[string]float64{"ratelimit_collector_lag_seconds": 140}
 )
 
 // Shorten returns rules that look at a shorter time: all windows, all durations for which something has to hold, and all ages are divided. That of
-// usage, which is collected in minutes, is 130 seconds at least.
+// usage, which is collected once a minute, is 140 seconds at least.
 func Shorten(rules string, by int) string {
 	rules = windows.ReplaceAllStringFunc(rules, func(found string) string {
 		m := windows.FindStringSubmatch(found)
