@@ -14,10 +14,10 @@ const maxUsage = 96 << 20
 // UsageQuestion says which usage is asked for, in the words of the daemon. The zero value is all of its defaults.
 type UsageQuestion struct {
 	// Tenant is whose it is. Empty is all.
-	Tenant          string
-	Window, By      string
-	From, To        time.Time
-	Zone, Name      string
+	Tenant     string
+	Window, By string
+	From, To   time.Time
+	Zone, Name string
 }
 
 // usagePath is where usage is asked for.
