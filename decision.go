@@ -38,7 +38,7 @@ type Decision struct {
 	// is zero until the operation has run.
 	Refunded int64
 	// Actual is what the first response came to in points, by the lists that it really has. It is nil before
-	// that, where it is not known, and where nobody reads it: no metrics, no settlement, and no client that is told everything.
+	// that, where it is not known, and where nobody reads it: no metrics, no settlement, and no client that asks.
 	Actual *int64
 	// Limits is the state of every limit that was judged, as of the decision or of the last [Charge]. An operation that
 	// was judged locally has those limits that fail local, with what remains of the share of this instance.

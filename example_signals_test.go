@@ -61,7 +61,7 @@ func ExampleFromContext_shopify() {
 	srv.AddTransport(transport.POST{})
 	limiter := ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: policy, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
-		Response: ratelimit.ResponseConfig{Full: true}, // which has the actual cost added up
+		Settlement: ratelimit.SettlementConfig{Refund: true}, // as Shopify's API does
 	})
 	srv.AroundResponses(shopifyCost) // before srv.Use, so that it sees what the response has come to
 	srv.Use(limiter)

@@ -145,7 +145,7 @@ func (op *operation) show(c correction) {
 }
 
 // follow begins to watch over an operation that is about to run, and to add up what it comes to if somebody reads that: the
-// settlement of its charge, a client that is told everything, or metrics.
+// settlement of its charge, a client that asks, or metrics.
 func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext, op *operation) {
 	s, d := &e.cfg.Settlement, &op.decision
 	settles := op.corrects()
@@ -153,7 +153,7 @@ func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext,
 	if settles && s.Refund {
 		opCtx.ResolverMiddleware = op.responses.watching(opCtx.ResolverMiddleware)
 	}
-	d.Counted = op.asks || e.cfg.Response.Full || e.reporter.ReadsSpent(ctx)
+	d.Counted = op.asks || e.reporter.ReadsSpent(ctx)
 	if d.Counted || settles && (s.Refund || s.ChargeExcess) {
 		op.addUp(opCtx)
 	}

@@ -146,10 +146,14 @@ func TestARefusedChargeIsAnsweredWithEveryLimit(t *testing.T) {
 
 func TestAServerAndEachClientCanAskForEverything(t *testing.T) {
 	t.Parallel()
-	always := newFixture(t, func(cfg *ratelimit.Config) { cfg.Response.Full = true })
+	always := newFixture(t, func(cfg *ratelimit.Config) { (&instruments{t: t}).configure(cfg); cfg.Response.Full = true })
 	asked := newFixture(t, nil).post(request{Query: half, Cost: "Full"})
 	require.Contains(t, asked.rateLimit(t), "actual", "what it came to is added up")
 	require.Equal(t, extensionOf(t, asked), extensionOf(t, always.post(request{Query: half})))
+
+	onlyTold := newFixture(t, func(cfg *ratelimit.Config) { cfg.Response.Full = true })
+	require.NotContains(t, onlyTold.post(request{Query: half}).rateLimit(t), "actual", "nobody asks what it came to")
+	require.Contains(t, onlyTold.post(request{Query: half, Cost: "full"}).rateLimit(t), "actual")
 
 	socket := newFixture(t, nil).dial("free", http.Header{"GraphQL-Cost": {"full"}})
 	require.NotContains(t, socket.run("1", request{Query: half})[0], `"limits"`, "the header of an upgrade is that of no operation")
@@ -180,7 +184,7 @@ func TestATrialDoesNotChangeWhetherAnAnswerSaysWhatTheOperationCameTo(t *testing
 		told      bool
 	}{
 		"short":   {func(*ratelimit.Config) {}, "", false},
-		"full":    {func(cfg *ratelimit.Config) { cfg.Response.Full = true }, "", true},
+		"full":    {func(cfg *ratelimit.Config) { cfg.Response.Full = true }, "", false},
 		"asked":   {func(*ratelimit.Config) {}, "full", true},
 		"metrics": {func(cfg *ratelimit.Config) { i.configure(cfg); cfg.Response.Full = true }, "", true},
 	} {
