@@ -63,7 +63,7 @@ func newRepository(t *testing.T) *repository {
 func (r *running) issue(subject, printed string) string {
 	r.Helper()
 	var issued struct{ Token string }
-	answer := r.ask(http.StatusCreated, http.MethodPost, "/v1/tokens", printed, `{"subject": "`+subject+`", "roles": ["publisher", "operator", "auditor"]}`)
+	answer := r.ask(http.StatusCreated, http.MethodPost, "/v1/tokens", printed, `{"subject": "`+subject+`", "roles": ["admin"]}`)
 	require.NoError(r, json.Unmarshal([]byte(answer), &issued))
 	return issued.Token
 }

@@ -110,7 +110,7 @@ func (r *running) ask(status int, method, path, token, body string, headers ...s
 func (r *running) first() (token string) {
 	r.Helper()
 	var issued struct{ Token string }
-	answer := r.ask(http.StatusCreated, http.MethodPost, "/v1/tokens", r.token, `{"subject": "me", "roles": ["publisher", "operator", "auditor"]}`)
+	answer := r.ask(http.StatusCreated, http.MethodPost, "/v1/tokens", r.token, `{"subject": "me", "roles": ["admin"]}`)
 	require.NoError(r, json.Unmarshal([]byte(answer), &issued))
 	r.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", issued.Token, document, "If-None-Match", "*")
 	return issued.Token
@@ -257,7 +257,7 @@ func TestAFieldThatItDoesNotKnowIsAMistakeAndFlagsBeatTheFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(name, []byte(`
 listen: 127.0.0.1:1
 redis: redis://of.file
-oidc: [{issuer: "https://login.example.org", audience: ratelimits, roles: [{claim: groups, value: x, role: publisher}]}]
+oidc: [{issuer: "https://login.example.org", audience: ratelimits, roles: [{claim: groups, value: x, role: admin}]}]
 `), 0o600))
 	o, err := readOptions([]string{"-config", name, "-listen", "127.0.0.1:2"}, io.Discard)
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ func urlOf(address string, tls bool) string {
 // issueLines exchange a one-time token, in a shell.
 func issueLines(url, token string) string {
 	return fmt.Sprintf(`  curl -X POST %s/v1/tokens -H 'Authorization: Bearer %s' \
-    -H 'Ratelimit-Reason: first token' -d '{"subject": "me", "roles": ["publisher", "operator", "auditor"]}'
+    -H 'Ratelimit-Reason: first token' -d '{"subject": "me", "roles": ["admin"]}'
 `, url, token)
 }
 

@@ -121,7 +121,7 @@ func (s *scene) startDaemons() (second string) {
 	out, process := start(address)
 	s.leader, s.daemon, s.token = process, "http://"+address, regexp.MustCompile(`grl_\w+`).FindString(out)
 	var issued struct{ Token string }
-	answer := s.ask(http.MethodPost, "/v1/tokens", `{"subject": "me", "roles": ["publisher", "operator", "auditor"]}`)
+	answer := s.ask(http.MethodPost, "/v1/tokens", `{"subject": "me", "roles": ["admin"]}`)
 	require.NoError(s.T, json.Unmarshal([]byte(answer), &issued), answer)
 	s.token = issued.Token
 	s.ask(http.MethodPut, "/v1/ratelimit/policies", s.examplePolicy(), "If-None-Match", "*")

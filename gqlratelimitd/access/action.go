@@ -81,64 +81,55 @@ const (
 	DisableWebhook Action = "webhook.disable"
 )
 
-// reach is about what an action is.
-type reach uint8
-
-const (
-	// fleet: about everything. An actor who is confined to tenants may not.
-	fleet reach = iota
-	// tenant: about one tenant, or about all if none is named.
-	tenant
-)
-
 // row is a row of the table of rights.
 type row struct {
 	action Action
-	reach  reach
-	// roles may do it to every tenant, except the tenant admin: to their own.
-	roles []Role
+	// least is the least role that may do it to every tenant. Empty: nobody may by request.
+	least Role
+	// own is the least role that may do it where the actor is confined to the tenant that it is about. Empty: it takes an actor who is not confined.
+	own Role
 	// system: the control plane may do it by itself.
 	system bool
 }
 
 // rights is the table: all that anybody may do. ADR 0057 says why the rows are as they are.
 var rights = []row{
-	{ReadPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
-	{CheckPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
-	{ReadFleet, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
-	{ReadMetrics, fleet, []Role{Viewer, Operator, Publisher, Auditor}, false},
-	{ReadTenant, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},
-	{ReadOverride, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},
-	{ReadUsage, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},
-	{ReadDecision, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},
-	{ReadAudit, fleet, []Role{Auditor}, false},
-	{ExportAudit, fleet, []Role{Auditor}, false},
-	{ReadToken, tenant, []Role{TenantAdmin, Operator, Auditor}, false},
-	{ReadWebhook, tenant, []Role{TenantAdmin, Operator}, false},
+	{ReadPolicy, Viewer, "", true},
+	{CheckPolicy, Viewer, "", true},
+	{ReadFleet, Viewer, "", true},
+	{ReadMetrics, Viewer, "", false},
+	{ReadTenant, Viewer, Viewer, true},
+	{ReadOverride, Viewer, Viewer, true},
+	{ReadUsage, Viewer, Viewer, true},
+	{ReadDecision, Viewer, Viewer, true},
+	{ReadAudit, Admin, "", false},
+	{ExportAudit, Admin, "", false},
+	{ReadToken, Operator, Operator, false},
+	{ReadWebhook, Operator, Operator, false},
 
-	{PublishPolicy, fleet, []Role{Publisher}, false},
-	{RevertPolicy, fleet, []Role{Operator, Publisher}, false},
-	{AssignTenant, tenant, []Role{Operator, Publisher}, false},
-	{BlockTenant, tenant, []Role{Operator}, false},
-	{UnblockTenant, tenant, []Role{Operator}, false},
-	{SetOverride, tenant, []Role{Operator}, false},
-	{DeleteOverride, tenant, []Role{Operator}, true},
-	{ObserveOverride, tenant, nil, true},
-	{GrantBudget, tenant, []Role{Operator}, false},
-	{ResetBudget, tenant, []Role{Operator}, false},
-	{SetAllocations, tenant, []Role{TenantAdmin, Operator}, false},
-	{SwitchMode, tenant, []Role{Operator}, false},
-	{EndModeSwitch, tenant, []Role{Operator}, true},
-	{ObserveModeSwitch, tenant, nil, true},
-	{IssueToken, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, false},
-	{RevokeToken, tenant, []Role{TenantAdmin, Operator}, true},
-	{RegisterWebhook, tenant, []Role{TenantAdmin, Operator}, false},
-	{ChangeWebhook, tenant, []Role{TenantAdmin, Operator}, false},
-	{RemoveWebhook, tenant, []Role{TenantAdmin, Operator}, false},
-	{RotateWebhook, tenant, []Role{TenantAdmin, Operator}, false},
-	{TestWebhook, tenant, []Role{TenantAdmin, Operator}, false},
-	{ReplayWebhook, tenant, []Role{TenantAdmin, Operator}, false},
-	{DisableWebhook, tenant, nil, true},
+	{PublishPolicy, Admin, "", false},
+	{RevertPolicy, Operator, "", false},
+	{AssignTenant, Operator, Admin, false},
+	{BlockTenant, Operator, Admin, false},
+	{UnblockTenant, Operator, Admin, false},
+	{SetOverride, Operator, Admin, false},
+	{DeleteOverride, Operator, Admin, true},
+	{ObserveOverride, "", "", true},
+	{GrantBudget, Operator, Admin, false},
+	{ResetBudget, Operator, Admin, false},
+	{SetAllocations, Operator, Operator, false},
+	{SwitchMode, Operator, Admin, false},
+	{EndModeSwitch, Operator, Admin, true},
+	{ObserveModeSwitch, "", "", true},
+	{IssueToken, Viewer, Viewer, false},
+	{RevokeToken, Operator, Operator, true},
+	{RegisterWebhook, Operator, Operator, false},
+	{ChangeWebhook, Operator, Operator, false},
+	{RemoveWebhook, Operator, Operator, false},
+	{RotateWebhook, Operator, Operator, false},
+	{TestWebhook, Operator, Operator, false},
+	{ReplayWebhook, Operator, Operator, false},
+	{DisableWebhook, "", "", true},
 }
 
 // rowOf finds the row of an action.

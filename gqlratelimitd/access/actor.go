@@ -35,7 +35,7 @@ type Actor struct {
 	// Roles are what the actor is.
 	Roles []Role
 	// Tenants confine the actor to these tenants: what is about another one, or about all, is denied in whatever role.
-	// Empty confines nobody, except a tenant admin, who is one of no tenant then.
+	// Empty confines nobody.
 	Tenants []string
 	// Address is where the request came from, and Agent what its client calls itself: at most [MaxAgent] bytes. They are told,
 	// and decide nothing.

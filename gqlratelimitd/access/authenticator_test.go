@@ -112,13 +112,13 @@ func requireReason(t testing.TB, reason access.Reason, err error, secrets ...str
 func TestATokenIsAnActor(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
-	ada := publisher()
-	token, text := d.tokens.add(t, ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Publisher}, Tenants: []string{"acme"}}, noon)
+	ada := administrator()
+	token, text := d.tokens.add(t, ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Admin}, Tenants: []string{"acme"}}, noon)
 	actor, err := d.enter(text)
 	require.NoError(t, err)
 	require.Equal(t, access.Actor{
 		Subject: "deploy#" + token.ID, Issuer: access.LocalIssuer, Method: access.MethodToken, Owner: ada.Person(),
-		Roles: []access.Role{access.Publisher}, Tenants: []string{"acme"}, Address: netip.MustParseAddr("192.0.2.1"), Agent: "test/1",
+		Roles: []access.Role{access.Admin}, Tenants: []string{"acme"}, Address: netip.MustParseAddr("192.0.2.1"), Agent: "test/1",
 	}, actor)
 	_, err = d.Authenticate(request("bearer   " + text + " "))
 	require.NoError(t, err, "the scheme has no case")
@@ -127,7 +127,7 @@ func TestATokenIsAnActor(t *testing.T) {
 func TestATokenThatIsNotWholeIsRefusedWithoutAsking(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: access.None}})
-	_, text := d.tokens.add(t, publisher(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
+	_, text := d.tokens.add(t, administrator(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	for i := range text {
 		changed := []byte(text)
 		if changed[i]++; changed[i] > '~' {
@@ -158,8 +158,8 @@ func TestATokenHoldsUntilItExpiresOrIsRevoked(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
 	viewer := access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}, Life: time.Hour}
-	token, text := d.tokens.add(t, publisher(), viewer, noon)
-	other, _ := d.tokens.add(t, publisher(), viewer, noon)
+	token, text := d.tokens.add(t, administrator(), viewer, noon)
+	other, _ := d.tokens.add(t, administrator(), viewer, noon)
 	d.now = noon.Add(time.Hour - 1)
 	_, err := d.enter(text)
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestTheBootstrapTokenIssuesOneTokenAndNothingElse(t *testing.T) {
 func TestTheUseOfATokenIsNotedCoarsely(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
-	_, text := d.tokens.add(t, publisher(), access.TokenRequest{Subject: "broken", Roles: []access.Role{access.Viewer}}, noon)
+	_, text := d.tokens.add(t, administrator(), access.TokenRequest{Subject: "broken", Roles: []access.Role{access.Viewer}}, noon)
 	for range 25 {
 		_, err := d.enter(text)
 		require.NoError(t, err, "a use that cannot be noted keeps nobody out")
@@ -219,7 +219,7 @@ func TestTheUseOfATokenIsNotedCoarsely(t *testing.T) {
 func TestAStoreThatIsAwayIsNotTheFaultOfWhoAsks(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: 2}})
-	_, text := d.tokens.add(t, publisher(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
+	_, text := d.tokens.add(t, administrator(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	d.tokens.err = errors.New("the database is away")
 	for range 5 {
 		_, err := d.enter(text)
@@ -236,8 +236,8 @@ func TestAnAddressThatGuessesIsRefusedAndItsNeighboursWhoWereInAreNot(t *testing
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
 	viewer := access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}
-	_, text := d.tokens.add(t, publisher(), viewer, noon)
-	_, late := d.tokens.add(t, publisher(), viewer, noon)
+	_, text := d.tokens.add(t, administrator(), viewer, noon)
+	_, late := d.tokens.add(t, administrator(), viewer, noon)
 	guess := func() error {
 		_, text := access.NewBootstrapToken(noon)
 		_, err := d.enter(text)
@@ -332,7 +332,7 @@ func TestAThousandGuessesAtOnceAreNoMoreThanOneAfterTheOther(t *testing.T) {
 func TestWhatAClientCallsItselfIsBounded(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
-	_, text := d.tokens.add(t, publisher(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
+	_, text := d.tokens.add(t, administrator(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	r := request("Bearer " + text)
 	r.Header.Set("User-Agent", "a\x1b[2J\u202e\xff"+strings.Repeat("é", 1000))
 	actor, err := d.Authenticate(r)
@@ -357,13 +357,13 @@ func TestAnAuthenticatorSaysAllMistakesOfItsConfiguration(t *testing.T) {
 	_, err := access.NewAuthenticator(access.AuthConfig{
 		Guesses: access.GuessConfig{Failures: -2},
 		OIDC: []access.OIDCConfig{
-			{Issuer: "http://login.example.org", Skew: time.Hour, Roles: []access.ClaimRole{{Role: access.Viewer}, {Claim: "groups", Value: "x", Role: "root"}, {Claim: "groups", Value: "x", Role: access.TenantAdmin}}},
+			{Issuer: "http://login.example.org", Skew: time.Hour, Roles: []access.ClaimRole{{Role: access.Viewer}, {Claim: "groups", Value: "x", Role: "root"}}},
 			{Issuer: "https://login.example.org", Audience: "limits"},
 			{Issuer: "https://login.example.org", Audience: "limits"},
 		},
 	})
 	for _, mistake := range []string{
-		"negative numbers", "not a URL with https", "Audience is missing", "Skew is 1h0m0s", "Roles[0] has no Claim", "Roles[1] has no role that there is", "Roles[2] makes a tenant admin of no tenant",
+		"negative numbers", "not a URL with https", "Audience is missing", "Skew is 1h0m0s", "Roles[0] has no Claim", "Roles[1] has no role that there is",
 		"two OIDCConfig have one Issuer",
 	} {
 		require.ErrorContains(t, err, mistake)

@@ -16,7 +16,7 @@ type DeniedError struct {
 	Action Action
 	// Roles are those that would do. None: nobody may.
 	Roles []Role
-	// Confined: one of the roles is the actor's, but this is about no tenant of theirs.
+	// Confined: one of the roles is the actor's, but this is about no tenant of theirs, or takes an actor who is confined to none.
 	Confined bool
 }
 
@@ -60,19 +60,22 @@ func Authorize(actor Actor, action Action, tenant string) error {
 	case MethodToken, MethodOIDC:
 		return r.allows(actor, tenant)
 	}
-	return &DeniedError{Action: action, Roles: r.roles}
+	return &DeniedError{Action: action, Roles: from(r.least)}
 }
 
 // allows says whether a person or program may.
 func (r *row) allows(actor Actor, about string) error {
-	denied := &DeniedError{Action: r.action, Roles: r.roles}
-	inside := r.reach == tenant && about != "" && slices.Contains(actor.Tenants, about)
+	least := r.least
+	inside := r.own != "" && about != "" && slices.Contains(actor.Tenants, about)
+	if inside {
+		least = r.own
+	}
+	denied := &DeniedError{Action: r.action, Roles: from(least)}
 	for _, role := range actor.Roles {
-		if !slices.Contains(r.roles, role) {
+		if !slices.Contains(denied.Roles, role) {
 			continue
 		}
-		// A tenant admin is confined also where they have no tenants.
-		if inside || !actor.Confined() && role != TenantAdmin {
+		if inside || !actor.Confined() {
 			return nil
 		}
 		denied.Confined = true
@@ -90,8 +93,7 @@ func AuthorizeIssue(actor Actor, roles []Role, tenants []string) error {
 		return &DeniedError{Action: IssueToken}
 	}
 	for _, role := range roles {
-		// A tenant admin of no tenant has no rights, and such a token would be a mistake.
-		if !role.Valid() || role == TenantAdmin && len(tenants) == 0 {
+		if !role.Valid() {
 			return &DeniedError{Action: IssueToken}
 		}
 		if actor.Method != MethodBootstrap && !gives(actor, role, tenants) {

@@ -14,7 +14,7 @@ import (
 func ExampleAuthorize() {
 	actor := access.Actor{
 		Subject: "eve", Issuer: "https://login.example.org", Method: access.MethodOIDC,
-		Roles: []access.Role{access.TenantAdmin}, Tenants: []string{"acme"},
+		Roles: []access.Role{access.Operator}, Tenants: []string{"acme"},
 	}
 	fmt.Println(access.Authorize(actor, access.SetAllocations, "acme"))
 	fmt.Println(access.Authorize(actor, access.SetAllocations, "globex"))
@@ -22,26 +22,26 @@ func ExampleAuthorize() {
 	// Output:
 	// <nil>
 	// access: denied: allocation.set outside the tenants that the actor is confined to
-	// access: denied: override.set takes the role operator
+	// access: denied: override.set takes the role admin
 }
 
 // A token of somebody has no more rights than they have, and counts as them.
 func ExampleNewToken() {
 	ada := access.Actor{
-		Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Publisher},
+		Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Operator},
 	}
 	token, text, err := access.NewToken(ada, access.TokenRequest{
-		Subject: "deploy", Roles: []access.Role{access.Publisher}, Life: 30 * 24 * time.Hour,
+		Subject: "deploy", Roles: []access.Role{access.Operator}, Life: 30 * 24 * time.Hour,
 	}, time.Now())
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(text[:4], len(text), token.Owner)
-	_, _, err = access.NewToken(ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Operator}}, time.Now())
+	_, _, err = access.NewToken(ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Admin}}, time.Now())
 	fmt.Println(err)
 	// Output:
 	// grl_ 77 https://login.example.org ada
-	// access: denied: token.issue takes the role operator
+	// access: denied: token.issue takes the role admin
 }
 
 // An issuer of OpenID Connect says who somebody is, and its claims what they are.
@@ -49,8 +49,8 @@ func ExampleNewAuthenticator() {
 	cfg := access.OIDCConfig{
 		Issuer: "https://login.example.org", Audience: "ratelimits",
 		Roles: []access.ClaimRole{
-			{Claim: "groups", Value: "limits-publishers", Role: access.Publisher, Everywhere: true},
-			{Claim: "groups", Value: "customers", Role: access.TenantAdmin},
+			{Claim: "groups", Value: "limits-admins", Role: access.Admin, Everywhere: true},
+			{Claim: "groups", Value: "customers", Role: access.Operator},
 		},
 		TenantsClaim: "tenants",
 	}

@@ -80,8 +80,6 @@ func (c *OIDCConfig) check() error {
 			mistakes = append(mistakes, fmt.Errorf("rule Roles[%d] has no Claim or no Value", i))
 		case !rule.Role.Valid():
 			mistakes = append(mistakes, fmt.Errorf("rule Roles[%d] has no role that there is: want one of %v", i, Roles()))
-		case rule.Role == TenantAdmin && (c.TenantsClaim == "" || rule.Everywhere):
-			mistakes = append(mistakes, fmt.Errorf("rule Roles[%d] makes a tenant admin of no tenant: set TenantsClaim, and not Everywhere", i))
 		}
 	}
 	if err := errors.Join(mistakes...); err != nil {

@@ -101,7 +101,7 @@ type claims map[string]any
 // token is a token of the issuer: whole, for the control plane, and for an hour, unless the changes say otherwise. A nil takes away.
 func (p *idp) token(t testing.TB, key signingKey, changes claims) string {
 	t.Helper()
-	all := claims{"iss": p.URL, "aud": "limits", "sub": "ada", "iat": noon.Unix(), "exp": noon.Add(time.Hour).Unix(), "groups": []string{"staff", "publishers"}}
+	all := claims{"iss": p.URL, "aud": "limits", "sub": "ada", "iat": noon.Unix(), "exp": noon.Add(time.Hour).Unix(), "groups": []string{"staff", "admins"}}
 	for name, value := range changes {
 		if all[name] = value; value == nil {
 			delete(all, name)
@@ -128,7 +128,7 @@ func oidcDoor(t testing.TB, change func(*access.OIDCConfig)) (*door, *idp, signi
 	t.Helper()
 	p, key := newIDP(t), newSigningKey(t, "k1")
 	p.show(key)
-	cfg := access.OIDCConfig{Issuer: p.URL, Audience: "limits", Roles: []access.ClaimRole{{Claim: "groups", Value: "publishers", Role: access.Publisher}}}
+	cfg := access.OIDCConfig{Issuer: p.URL, Audience: "limits", Roles: []access.ClaimRole{{Claim: "groups", Value: "admins", Role: access.Admin}}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -148,7 +148,7 @@ func TestATokenOfAnIssuerIsAnActor(t *testing.T) {
 		actor, err := d.enter(p.token(t, key, nil))
 		require.NoError(t, err, key.id)
 		require.Equal(t, access.Actor{
-			Subject: "ada", Issuer: p.URL, Method: access.MethodOIDC, Roles: []access.Role{access.Publisher}, Address: actor.Address, Agent: "test/1",
+			Subject: "ada", Issuer: p.URL, Method: access.MethodOIDC, Roles: []access.Role{access.Admin}, Address: actor.Address, Agent: "test/1",
 		}, actor)
 	}
 	require.EqualValues(t, 1, p.fetches.Load())
@@ -247,7 +247,7 @@ func TestClaimsGiveRolesAndTenants(t *testing.T) {
 	d, p, key := oidcDoor(t, func(cfg *access.OIDCConfig) {
 		cfg.SubjectClaim, cfg.TenantsClaim = "email", "/org/tenants"
 		cfg.Roles = []access.ClaimRole{
-			{Claim: "groups", Value: "customers", Role: access.TenantAdmin},
+			{Claim: "groups", Value: "customers", Role: access.Operator},
 			{Claim: "groups", Value: "customers", Role: access.Viewer},
 			{Claim: "/realm_access/roles", Value: "on-call", Role: access.Operator, Everywhere: true},
 			{Claim: "https://example.org/role", Value: "on-call", Role: access.Operator, Everywhere: true},
@@ -260,8 +260,8 @@ func TestClaimsGiveRolesAndTenants(t *testing.T) {
 		tenants []string
 		reason  access.Reason
 	}{
-		"a customer":                  {claims{"groups": "customers", "org": claims{"tenants": []any{"acme", 7, "globex"}}}, []access.Role{access.TenantAdmin, access.Viewer}, []string{"acme", "globex"}, ""},
-		"a customer of one tenant":    {claims{"groups": []string{"customers"}, "org": claims{"tenants": "acme"}}, []access.Role{access.TenantAdmin, access.Viewer}, []string{"acme"}, ""},
+		"a customer":                  {claims{"groups": "customers", "org": claims{"tenants": []any{"acme", 7, "globex"}}}, []access.Role{access.Operator, access.Viewer}, []string{"acme", "globex"}, ""},
+		"a customer of one tenant":    {claims{"groups": []string{"customers"}, "org": claims{"tenants": "acme"}}, []access.Role{access.Operator, access.Viewer}, []string{"acme"}, ""},
 		"a claim that was forgotten":  {claims{"groups": []string{"customers"}}, nil, nil, ""},
 		"a claim of another kind":     {claims{"groups": []string{"customers"}, "org": "acme"}, nil, nil, ""},
 		"staff":                       {claims{"realm_access": claims{"roles": []string{"x", "on-call"}}}, []access.Role{access.Operator}, nil, ""},

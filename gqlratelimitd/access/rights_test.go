@@ -15,57 +15,55 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 )
 
-// matrix pins who may do what. A letter stands for a role: v viewer, t tenant admin of the tenant, o operator, p publisher, a auditor,
-// and for what is not a role: s the control plane itself, b the bootstrap token. Own is about a tenant to which the actor is
-// confined, other about another one, or all; all is what an actor may who is not confined.
+// matrix pins who may do what. A letter stands for a role: v viewer, o operator, a admin, and for what is not a role: s the control
+// plane itself, b the bootstrap token. Own is about a tenant to which the actor is confined, other about another one, or all; all is what
+// an actor may who is not confined.
 var matrix = []struct {
 	action          access.Action
 	own, other, all string
 }{
-	{access.ReadPolicy, "", "", "vopas"},
-	{access.CheckPolicy, "", "", "vopas"},
-	{access.ReadFleet, "", "", "vopas"},
-	{access.ReadMetrics, "", "", "vopa"},
-	{access.ReadTenant, "vtopa", "", "vopas"},
-	{access.ReadOverride, "vtopa", "", "vopas"},
-	{access.ReadUsage, "vtopa", "", "vopas"},
-	{access.ReadDecision, "vtopa", "", "vopas"},
+	{access.ReadPolicy, "", "", "voas"},
+	{access.CheckPolicy, "", "", "voas"},
+	{access.ReadFleet, "", "", "voas"},
+	{access.ReadMetrics, "", "", "voa"},
+	{access.ReadTenant, "voa", "", "voas"},
+	{access.ReadOverride, "voa", "", "voas"},
+	{access.ReadUsage, "voa", "", "voas"},
+	{access.ReadDecision, "voa", "", "voas"},
 	{access.ReadAudit, "", "", "a"},
 	{access.ExportAudit, "", "", "a"},
-	{access.ReadToken, "toa", "", "oa"},
-	{access.ReadWebhook, "to", "", "o"},
-	{access.PublishPolicy, "", "", "p"},
-	{access.RevertPolicy, "", "", "op"},
-	{access.AssignTenant, "op", "", "op"},
-	{access.BlockTenant, "o", "", "o"},
-	{access.UnblockTenant, "o", "", "o"},
-	{access.SetOverride, "o", "", "o"},
-	{access.DeleteOverride, "o", "", "os"},
+	{access.ReadToken, "oa", "", "oa"},
+	{access.ReadWebhook, "oa", "", "oa"},
+	{access.PublishPolicy, "", "", "a"},
+	{access.RevertPolicy, "", "", "oa"},
+	{access.AssignTenant, "a", "", "oa"},
+	{access.BlockTenant, "a", "", "oa"},
+	{access.UnblockTenant, "a", "", "oa"},
+	{access.SetOverride, "a", "", "oa"},
+	{access.DeleteOverride, "a", "", "oas"},
 	{access.ObserveOverride, "", "", "s"},
-	{access.GrantBudget, "o", "", "o"},
-	{access.ResetBudget, "o", "", "o"},
-	{access.SetAllocations, "to", "", "o"},
-	{access.SwitchMode, "o", "", "o"},
-	{access.EndModeSwitch, "o", "", "os"},
+	{access.GrantBudget, "a", "", "oa"},
+	{access.ResetBudget, "a", "", "oa"},
+	{access.SetAllocations, "oa", "", "oa"},
+	{access.SwitchMode, "a", "", "oa"},
+	{access.EndModeSwitch, "a", "", "oas"},
 	{access.ObserveModeSwitch, "", "", "s"},
-	{access.IssueToken, "vtopa", "", "vopab"},
-	{access.RevokeToken, "to", "", "os"},
-	{access.RegisterWebhook, "to", "", "o"},
-	{access.ChangeWebhook, "to", "", "o"},
-	{access.RemoveWebhook, "to", "", "o"},
-	{access.RotateWebhook, "to", "", "o"},
-	{access.TestWebhook, "to", "", "o"},
-	{access.ReplayWebhook, "to", "", "o"},
+	{access.IssueToken, "voa", "", "voab"},
+	{access.RevokeToken, "oa", "", "oas"},
+	{access.RegisterWebhook, "oa", "", "oa"},
+	{access.ChangeWebhook, "oa", "", "oa"},
+	{access.RemoveWebhook, "oa", "", "oa"},
+	{access.RotateWebhook, "oa", "", "oa"},
+	{access.TestWebhook, "oa", "", "oa"},
+	{access.ReplayWebhook, "oa", "", "oa"},
 	{access.DisableWebhook, "", "", "s"},
 }
 
 // letters are the actors of the matrix.
 var letters = map[string]access.Actor{
 	"v": {Method: access.MethodToken, Roles: []access.Role{access.Viewer}},
-	"t": {Method: access.MethodOIDC, Roles: []access.Role{access.TenantAdmin}},
 	"o": {Method: access.MethodOIDC, Roles: []access.Role{access.Operator}},
-	"p": {Method: access.MethodToken, Roles: []access.Role{access.Publisher}},
-	"a": {Method: access.MethodToken, Roles: []access.Role{access.Auditor}},
+	"a": {Method: access.MethodToken, Roles: []access.Role{access.Admin}},
 	"s": access.System("reconciler"),
 	"b": {Method: access.MethodBootstrap},
 }
@@ -101,7 +99,8 @@ func TestTheRightsAreThese(t *testing.T) {
 				require.ErrorAs(t, err, &denied, "%s: %s %s", letter, row.action, c.name)
 				require.ErrorIs(t, err, access.ErrDenied)
 				require.Equal(t, row.action, denied.Action)
-				require.Equal(t, !special && strings.Contains(row.own+row.all, letter), denied.Confined, "%s: %s %s", letter, row.action, c.name)
+				inside := c.name == "confined, own tenant" && row.own != ""
+				require.Equal(t, !special && !inside && strings.Contains(row.all, letter), denied.Confined, "%s: %s %s", letter, row.action, c.name)
 			}
 		}
 	}
@@ -150,12 +149,12 @@ func TestThePageHasTheTableOfRights(t *testing.T) {
 	require.NoError(t, err)
 	for _, row := range matrix {
 		line := "| `" + string(row.action) + "` |"
-		for _, letter := range []string{"v", "t", "o", "p", "a", "s"} {
+		for _, letter := range []string{"v", "o", "a", "s"} {
 			switch {
-			case strings.Contains(row.all, letter):
+			case letter == "s" && strings.Contains(row.all, letter), strings.Contains(row.own, letter):
 				line += " yes |"
-			case strings.Contains(row.own, letter):
-				line += " own |"
+			case strings.Contains(row.all, letter):
+				line += " all |"
 			default:
 				line += " |"
 			}
@@ -185,8 +184,7 @@ func TestWhoHasShownNothingMayNothing(t *testing.T) {
 		{Method: "magic", Roles: access.Roles()},
 		{Method: access.MethodOIDC},
 		{Method: access.MethodOIDC, Roles: []access.Role{"", "root", "Operator", "operator "}},
-		{Method: access.MethodOIDC, Roles: []access.Role{access.TenantAdmin}},
-		{Method: access.MethodOIDC, Roles: []access.Role{access.TenantAdmin}, Tenants: []string{""}},
+		{Method: access.MethodOIDC, Roles: []access.Role{access.Admin}, Tenants: []string{""}},
 	} {
 		for _, action := range access.Actions() {
 			for _, tenant := range []string{"", "acme"} {
@@ -198,10 +196,30 @@ func TestWhoHasShownNothingMayNothing(t *testing.T) {
 
 func TestWhoHasTwoRolesMayWhatEitherMay(t *testing.T) {
 	t.Parallel()
-	actor := access.Actor{Method: access.MethodOIDC, Roles: []access.Role{access.Auditor, access.Publisher}}
-	require.NoError(t, access.Authorize(actor, access.PublishPolicy, ""))
-	require.NoError(t, access.Authorize(actor, access.ExportAudit, ""))
-	require.EqualError(t, access.Authorize(actor, access.GrantBudget, ""), "access: denied: budget.grant takes the role operator")
+	actor := access.Actor{Method: access.MethodOIDC, Roles: []access.Role{access.Viewer, access.Operator}}
+	require.NoError(t, access.Authorize(actor, access.ReadPolicy, ""))
+	require.NoError(t, access.Authorize(actor, access.GrantBudget, ""))
+	require.EqualError(t, access.Authorize(actor, access.PublishPolicy, ""), "access: denied: policy.publish takes the role admin")
+	viewer := access.Actor{Method: access.MethodOIDC, Roles: []access.Role{access.Viewer}}
+	require.EqualError(t, access.Authorize(viewer, access.GrantBudget, ""), "access: denied: budget.grant takes the role operator or admin")
+}
+
+func TestEachRoleMayWhatTheOneBeforeMay(t *testing.T) {
+	t.Parallel()
+	for i, role := range access.Roles()[1:] {
+		before := access.Roles()[i]
+		for _, tenants := range [][]string{nil, {"acme"}} {
+			for _, action := range access.Actions() {
+				for _, about := range []string{"", "acme", "globex"} {
+					less := access.Actor{Method: access.MethodToken, Roles: []access.Role{before}, Tenants: tenants}
+					more := access.Actor{Method: access.MethodToken, Roles: []access.Role{role}, Tenants: tenants}
+					if access.Authorize(less, action, about) == nil {
+						require.NoError(t, access.Authorize(more, action, about), "%s %s %q %v", role, action, about, tenants)
+					}
+				}
+			}
+		}
+	}
 }
 
 func TestNobodyIssuesATokenWithMoreRightsThanTheirs(t *testing.T) {
@@ -213,31 +231,33 @@ func TestNobodyIssuesATokenWithMoreRightsThanTheirs(t *testing.T) {
 		tenants []string
 		allowed bool
 	}{
-		{letters["p"], []access.Role{access.Publisher}, nil, true},
-		{letters["p"], []access.Role{access.Viewer}, nil, true},
-		{letters["p"], []access.Role{access.Operator}, nil, false},
-		{letters["p"], []access.Role{access.Publisher, access.Auditor}, nil, false},
-		{letters["v"], []access.Role{access.Viewer}, acme, true},
-		{letters["v"], []access.Role{access.TenantAdmin}, acme, false},
-		// An operator may all that a tenant admin may.
-		{letters["o"], []access.Role{access.TenantAdmin}, acme, true},
-		{letters["o"], []access.Role{access.TenantAdmin}, nil, false},
+		{letters["a"], []access.Role{access.Admin}, nil, true},
 		{letters["a"], []access.Role{access.Viewer}, nil, true},
+		{letters["a"], []access.Role{access.Operator}, acme, true},
+		{letters["o"], []access.Role{access.Admin}, nil, false},
+		{letters["o"], []access.Role{access.Viewer, access.Admin}, nil, false},
+		{letters["v"], []access.Role{access.Viewer}, acme, true},
+		{letters["v"], []access.Role{access.Operator}, acme, false},
+		{letters["o"], []access.Role{access.Operator}, acme, true},
+		// An operator of all may all that an admin of a tenant may.
+		{letters["o"], []access.Role{access.Admin}, acme, true},
+		{letters["o"], []access.Role{access.Viewer}, nil, true},
 		{letters["b"], access.Roles(), acme, true},
-		{letters["b"], []access.Role{access.Publisher}, nil, true},
+		{letters["b"], []access.Role{access.Admin}, nil, true},
 		{letters["b"], []access.Role{"root"}, nil, false},
 		{letters["b"], nil, nil, false},
 		{letters["s"], []access.Role{access.Viewer}, nil, false},
-		{letters["p"], nil, nil, false},
-		{confined(access.TenantAdmin), []access.Role{access.TenantAdmin}, acme, true},
-		{confined(access.TenantAdmin), []access.Role{access.Viewer}, acme, true},
-		{confined(access.TenantAdmin), []access.Role{access.Viewer}, nil, false},
-		{confined(access.TenantAdmin), []access.Role{access.TenantAdmin}, []string{"acme", "globex"}, false},
-		{confined(access.TenantAdmin), []access.Role{access.TenantAdmin}, []string{"acme", ""}, false},
-		{confined(access.Operator), []access.Role{access.Operator}, nil, false},
+		{letters["a"], nil, nil, false},
 		{confined(access.Operator), []access.Role{access.Operator}, acme, true},
-		// Who is no tenant admin of any tenant cannot become one by another role that is about all.
-		{access.Actor{Method: access.MethodToken, Roles: []access.Role{access.TenantAdmin, access.Viewer}}, []access.Role{access.TenantAdmin}, acme, false},
+		{confined(access.Operator), []access.Role{access.Viewer}, acme, true},
+		{confined(access.Operator), []access.Role{access.Viewer}, nil, false},
+		{confined(access.Operator), []access.Role{access.Operator}, nil, false},
+		{confined(access.Operator), []access.Role{access.Operator}, []string{"acme", "globex"}, false},
+		{confined(access.Operator), []access.Role{access.Operator}, []string{"acme", ""}, false},
+		{confined(access.Operator), []access.Role{access.Admin}, acme, false},
+		{confined(access.Admin), []access.Role{access.Admin}, nil, false},
+		{confined(access.Admin), []access.Role{access.Admin}, acme, true},
+		{confined(access.Admin), []access.Role{access.Admin}, []string{"globex"}, false},
 	} {
 		err := access.AuthorizeIssue(c.issuer, c.roles, c.tenants)
 		if c.allowed {

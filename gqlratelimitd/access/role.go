@@ -1,32 +1,35 @@
 package access
 
-// Role is what an actor is to the control plane. An actor with several may do what any of them may. There are five, in
-// code: what a role may do is not a matter of configuration, so that it can be read, tested and reviewed.
+import "slices"
+
+// Role is what an actor is to the control plane. There are three, in code, and each may do what those before it may. What a role may do is not
+// a matter of configuration, so that it can be read, tested and reviewed.
+//
+// [Actor.Tenants] confines a role to tenants. A confined operator is the operator of these tenants: it reads what is about them, divides their limits among teams
+// and users, and has their tokens and webhooks. A confined admin also changes the limits of these tenants.
 type Role string
 
 // The roles.
 const (
 	// Viewer reads policies, the fleet, tenants and usage, and changes nothing.
 	Viewer Role = "viewer"
-	// TenantAdmin reads what is about their own tenants, and divides their limits among teams and users. Actor.Tenants names
-	// them.
-	TenantAdmin Role = "tenant-admin"
 	// Operator deals with incidents: overrides, blocks, budgets, emergency modes, and going back to an earlier policy.
 	Operator Role = "operator"
-	// Publisher changes policies and assigns tenants.
-	Publisher Role = "publisher"
-	// Auditor reads everything, the audit log included, and changes nothing.
-	Auditor Role = "auditor"
+	// Admin changes policies, and reads the audit log.
+	Admin Role = "admin"
 )
 
-// Roles returns all roles.
-func Roles() []Role { return []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor} }
+// Roles returns all roles. Each may do what those before it may.
+func Roles() []Role { return []Role{Viewer, Operator, Admin} }
 
 // Valid reports whether there is such a role.
-func (r Role) Valid() bool {
-	switch r {
-	case Viewer, TenantAdmin, Operator, Publisher, Auditor:
-		return true
+func (r Role) Valid() bool { return slices.Contains(Roles(), r) }
+
+// from returns the roles that may do what takes at least this one: none if it is empty.
+func from(least Role) []Role {
+	at := slices.Index(Roles(), least)
+	if at < 0 {
+		return nil
 	}
-	return false
+	return Roles()[at:]
 }

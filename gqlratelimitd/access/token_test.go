@@ -12,16 +12,16 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 )
 
-// publisher is a person who publishes.
-func publisher() access.Actor {
-	return access.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Publisher}}
+// administrator is a person who may everything.
+func administrator() access.Actor {
+	return access.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Admin}}
 }
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func TestATokenIsRecognisedAndStoredAsAHash(t *testing.T) {
 	t.Parallel()
-	ada := publisher()
+	ada := administrator()
 	token, text, err := access.NewToken(ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}, Tenants: []string{"acme"}}, noon)
 	require.NoError(t, err)
 	require.Regexp(t, `^grl_[a-z2-7]{13}_[a-z2-7]{59}$`, text)

@@ -15,7 +15,7 @@ func TestWhatIsNoPolicyIsNotCompared(t *testing.T) {
 	s := newScene(t, control.Config{})
 	s.publish(document, 0)
 	for _, wrong := range []string{"", "version: 2", "{"} {
-		_, err := s.Diff(s.ctx(), publisher, control.DiffInput{Document: []byte(wrong)})
+		_, err := s.Diff(s.ctx(), administrator, control.DiffInput{Document: []byte(wrong)})
 		require.ErrorIs(t, err, control.ErrInvalid)
 	}
 }
@@ -23,9 +23,9 @@ func TestWhatIsNoPolicyIsNotCompared(t *testing.T) {
 func TestWhoMayNotReadPoliciesIsToldBeforeAnythingIsRead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
-	confined := publisher
+	confined := administrator
 	confined.Tenants = []string{"acme"}
-	for _, who := range []access.Actor{admin("acme"), confined, {}} {
+	for _, who := range []access.Actor{customer("acme"), confined, {}} {
 		_, err := s.Diff(s.ctx(), who, control.DiffInput{Document: []byte("{")})
 		require.ErrorIs(t, err, access.ErrDenied)
 	}
@@ -34,17 +34,17 @@ func TestWhoMayNotReadPoliciesIsToldBeforeAnythingIsRead(t *testing.T) {
 func TestADiffIsWithTheRevisionThatIsNamedOrTheNewest(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
-	_, err := s.Diff(s.ctx(), publisher, control.DiffInput{Document: []byte(document)})
+	_, err := s.Diff(s.ctx(), administrator, control.DiffInput{Document: []byte(document)})
 	require.ErrorIs(t, err, control.ErrNotFound)
 	s.publish(less, 0)
 	s.publish(document, 1)
-	same, err := s.Diff(s.ctx(), auditor, control.DiffInput{Document: []byte(document)})
+	same, err := s.Diff(s.ctx(), viewer, control.DiffInput{Document: []byte(document)})
 	require.NoError(t, err)
 	require.Empty(t, same.Changes)
 	require.Equal(t, uint64(2), same.Against)
-	other, err := s.Diff(s.ctx(), auditor, control.DiffInput{Document: []byte(document), Against: 1})
+	other, err := s.Diff(s.ctx(), viewer, control.DiffInput{Document: []byte(document), Against: 1})
 	require.NoError(t, err)
 	require.Equal(t, []policydiff.Change{{Tier: "free", What: "tenant limit minute", Old: "10 points per minute", New: "1000 points per minute"}}, other.Changes)
-	_, err = s.Diff(s.ctx(), auditor, control.DiffInput{Document: []byte(document), Against: 7})
+	_, err = s.Diff(s.ctx(), viewer, control.DiffInput{Document: []byte(document), Against: 7})
 	require.ErrorIs(t, err, control.ErrNotFound)
 }

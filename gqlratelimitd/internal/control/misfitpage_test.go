@@ -30,12 +30,12 @@ func TestTenantsWhoseRecordsDoNotFitAreListedAPageAtATime(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
 	s.records(map[string]string{"a": `{"tier":"gone"}`, "b": `{"tier":"pro"}`, "c": `{"tier":"gone"}`, "d": "what", "e": `{"tier":"free"}`})
-	_, err := s.Misfitting(s.ctx(), auditor, "", 10)
+	_, err := s.Misfitting(s.ctx(), viewer, "", 10)
 	require.ErrorIs(t, err, control.ErrNotFound)
 	s.publish(document, 0)
 	page := func(after string, n int) *control.MisfitPage {
 		t.Helper()
-		p, err := s.Misfitting(s.ctx(), auditor, after, n)
+		p, err := s.Misfitting(s.ctx(), viewer, after, n)
 		require.NoError(t, err)
 		return p
 	}
@@ -53,10 +53,10 @@ func TestTenantsWhoseRecordsDoNotFitAreListedAPageAtATime(t *testing.T) {
 	s.publish(document+"  gone: {unlimited: true}\n", 1)
 	require.Equal(t, 1, page("", 10).Total)
 	for _, n := range []int{0, -1, 1001} {
-		_, err = s.Misfitting(s.ctx(), auditor, "", n)
+		_, err = s.Misfitting(s.ctx(), viewer, "", n)
 		requireInvalid(t, err, "first", "")
 	}
-	_, err = s.Misfitting(s.ctx(), admin("acme"), "", 10)
+	_, err = s.Misfitting(s.ctx(), customer("acme"), "", 10)
 	require.ErrorIs(t, err, access.ErrDenied)
 }
 
@@ -67,7 +67,7 @@ func BenchmarkMisfitsAmong100000Tenants(b *testing.B) {
 	now := time.Now()
 	c, err := control.New(control.Config{Store: db, Now: func() time.Time { return now }})
 	require.NoError(b, err)
-	_, err = c.Publish(b.Context(), by(publisher), control.PublishInput{Document: []byte(document)})
+	_, err = c.Publish(b.Context(), by(administrator), control.PublishInput{Document: []byte(document)})
 	require.NoError(b, err)
 	put := func(tx *store.Tx, name, record string) error {
 		return tx.PutTenant(&store.Tenant{Name: name, Record: []byte(record)}, 0)
@@ -91,14 +91,14 @@ func BenchmarkMisfitsAmong100000Tenants(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			require.NoError(b, db.Change(b.Context(), func(tx *store.Tx) error { return put(tx, fmt.Sprint("extra", now.UnixNano()), `{"tier":"pro"}`) }))
 			now = now.Add(time.Minute)
-			page, err := c.Misfitting(b.Context(), auditor, "", 100)
+			page, err := c.Misfitting(b.Context(), viewer, "", 100)
 			require.NoError(b, err)
 			require.Equal(b, 100, page.Total)
 		}
 	})
 	b.Run("known", func(b *testing.B) {
 		for b.Loop() {
-			_, err := c.Misfitting(b.Context(), auditor, "", 100)
+			_, err := c.Misfitting(b.Context(), viewer, "", 100)
 			require.NoError(b, err)
 		}
 	})

@@ -32,7 +32,7 @@ func TestASwitchThatNobodyHasSetHereIsListedAndHolds(t *testing.T) {
 	}
 	mode := func(tenant string) bucket.Mode {
 		t.Helper()
-		e, err := s.Effective(s.ctx(), auditor, control.EffectiveInput{Tenant: tenant})
+		e, err := s.Effective(s.ctx(), viewer, control.EffectiveInput{Tenant: tenant})
 		require.NoError(t, err)
 		return e.Mode
 	}
@@ -41,7 +41,7 @@ func TestASwitchThatNobodyHasSetHereIsListedAndHolds(t *testing.T) {
 	foreign("acme", "", bucket.Off)
 	foreign("acme", "Mutation.*", bucket.Off)
 	require.Equal(t, []bucket.Mode{bucket.Off, bucket.Shadow}, []bucket.Mode{mode("acme"), mode("other")}, "what Redis has holds")
-	found, err := s.ModeSwitches(s.ctx(), auditor)
+	found, err := s.ModeSwitches(s.ctx(), viewer)
 	require.NoError(t, err)
 	require.Len(t, found, 3)
 	require.NotZero(t, found[2].At)
@@ -50,7 +50,7 @@ func TestASwitchThatNobodyHasSetHereIsListedAndHolds(t *testing.T) {
 	require.Equal(t, control.ModeSwitch{
 		Scope: control.ScopeTenant, Name: "acme", Operation: "Mutation.*", Mode: bucket.Off, Until: hour, By: `on\x1bcall`, Reason: "3 a.m.",
 	}, found[2])
-	_, err = s.ModeSwitches(s.ctx(), admin("acme"))
+	_, err = s.ModeSwitches(s.ctx(), customer("acme"))
 	require.ErrorIs(t, err, access.ErrDenied)
 
 	// Who has seen the one before does not end this one.
@@ -93,7 +93,7 @@ func TestModesWithoutARedisAreNotChanged(t *testing.T) {
 		require.ErrorIs(t, err, want)
 		_, err = s.EndModeSwitch(s.ctx(), by(operator), control.EndSwitchInput{Scope: control.ScopeAll, Expected: 1})
 		require.ErrorIs(t, err, want)
-		_, err = s.ModeSwitches(s.ctx(), auditor)
+		_, err = s.ModeSwitches(s.ctx(), viewer)
 		require.ErrorIs(t, err, want)
 		require.Equal(t, before, s.dump())
 	}

@@ -69,7 +69,7 @@ func called[In, Out any](method func(*scene) func(control.Request, In) (Out, err
 // mutations are all of them, by name.
 var mutations = map[string]mutation{
 	"Publish": {
-		actor: publisher, action: access.PublishPolicy, target: "^policy$", message: control.MessagePolicy, was: true, is: true,
+		actor: administrator, action: access.PublishPolicy, target: "^policy$", message: control.MessagePolicy, was: true, is: true,
 		call:     called(publishOf, control.PublishInput{Document: []byte(document), Expected: 1}),
 		conflict: called(publishOf, control.PublishInput{Document: []byte(document), Expected: 2}),
 	},
@@ -93,7 +93,7 @@ var mutations = map[string]mutation{
 		conflict: called(removeTenantOf, control.RemoveTenantInput{Tenant: "acme", Expected: 2}),
 	},
 	"Allocate": {
-		actor: admin("acme"), action: access.SetAllocations, target: "^tenant acme$", tenant: "acme", message: control.MessageTenant, name: "acme", is: true,
+		actor: customer("acme"), action: access.SetAllocations, target: "^tenant acme$", tenant: "acme", message: control.MessageTenant, name: "acme", is: true,
 		call: called(allocateOf, allocateInput(0)), conflict: called(allocateOf, allocateInput(1)),
 	},
 	"SetOverride": {
@@ -136,7 +136,7 @@ var mutations = map[string]mutation{
 	"RevokeToken": {
 		actor: operator, action: access.RevokeToken, target: "^token [a-z2-7]{13}$", was: true, is: true,
 		before: func(s *scene) {
-			issued, err := s.IssueToken(s.ctx(), by(publisher), access.TokenRequest{Subject: "ci", Roles: []access.Role{access.Publisher}})
+			issued, err := s.IssueToken(s.ctx(), by(administrator), access.TokenRequest{Subject: "ci", Roles: []access.Role{access.Admin}})
 			require.NoError(s, err)
 			s.token = issued.ID
 		},
@@ -145,13 +145,13 @@ var mutations = map[string]mutation{
 		},
 	},
 	"RegisterWebhook": {
-		actor: admin("acme"), action: access.RegisterWebhook, target: onWebhook, tenant: "acme", is: true, again: true,
+		actor: customer("acme"), action: access.RegisterWebhook, target: onWebhook, tenant: "acme", is: true, again: true,
 		call: func(s *scene, r control.Request) (any, error) {
 			return s.RegisterWebhook(s.ctx(), r, control.RegisterWebhookInput{Tenant: "acme", URL: hookURL})
 		},
 	},
 	"ChangeWebhook": {
-		actor: admin("acme"), action: access.ChangeWebhook, target: onWebhook, tenant: "acme", was: true, is: true, before: registered,
+		actor: customer("acme"), action: access.ChangeWebhook, target: onWebhook, tenant: "acme", was: true, is: true, before: registered,
 		call: onHook(func(s *scene, r control.Request, in control.WebhookInput) (any, error) {
 			return s.ChangeWebhook(s.ctx(), r, control.ChangeWebhookInput{WebhookInput: in, Types: control.WebhookTypes()[:1]})
 		}, 0),
@@ -160,7 +160,7 @@ var mutations = map[string]mutation{
 		}, 1),
 	},
 	"RemoveWebhook": {
-		actor: admin("acme"), action: access.RemoveWebhook, target: onWebhook, tenant: "acme", was: true, before: registered,
+		actor: customer("acme"), action: access.RemoveWebhook, target: onWebhook, tenant: "acme", was: true, before: registered,
 		call: onHook(removeHook, 0), conflict: onHook(removeHook, 1),
 	},
 	"RotateWebhook": {
@@ -168,11 +168,11 @@ var mutations = map[string]mutation{
 		call: onHook(rotateHook, 0), conflict: onHook(rotateHook, 1),
 	},
 	"TestWebhook": {
-		actor: admin("acme"), action: access.TestWebhook, target: onWebhook, tenant: "acme", is: true, before: registered, again: true,
+		actor: customer("acme"), action: access.TestWebhook, target: onWebhook, tenant: "acme", is: true, before: registered, again: true,
 		call: onHook(testHook, 0), conflict: onHook(testHook, 1),
 	},
 	"ReplayWebhook": {
-		actor: admin("acme"), action: access.ReplayWebhook, target: onWebhook, tenant: "acme", is: true, before: registered, again: true,
+		actor: customer("acme"), action: access.ReplayWebhook, target: onWebhook, tenant: "acme", is: true, before: registered, again: true,
 		call: onHook(replayHook, 0), conflict: onHook(replayHook, 1),
 	},
 }
@@ -271,7 +271,7 @@ func TestWhatIsRefusedChangesNothing(t *testing.T) {
 				require.Equal(t, before, s.dump())
 			}
 			refused(func(r *control.Request) { r.Actor.Roles = nil }, access.ErrDenied)
-			refused(func(r *control.Request) { r.Actor.Roles = []access.Role{access.Viewer, access.Auditor} }, access.ErrDenied)
+			refused(func(r *control.Request) { r.Actor.Roles = []access.Role{access.Viewer} }, access.ErrDenied)
 			refused(func(r *control.Request) { r.Actor.Method = "" }, access.ErrDenied)
 			refused(func(r *control.Request) { r.Actor.Tenants = []string{"other"} }, access.ErrDenied)
 			refused(func(r *control.Request) { r.Reason = " " }, control.ErrInvalid)

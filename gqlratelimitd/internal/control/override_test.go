@@ -74,13 +74,13 @@ func TestAnOverrideIsKeptAsTheStoreOfBudgetsWillHaveIt(t *testing.T) {
 	require.NoError(t, set.Override.Check())
 	require.JSONEq(t, `{"capacity":5,"mode":"shadow","expires":"2026-11-22T04:00:00.123Z"}`, string(s.entries()[1].After))
 	for _, tenant := range []string{"acme", ""} {
-		found, err := s.FindOverrides(s.ctx(), auditor, control.OverrideFilter{Tenant: tenant, N: 10})
+		found, err := s.FindOverrides(s.ctx(), viewer, control.OverrideFilter{Tenant: tenant, N: 10})
 		require.NoError(t, err)
 		require.Equal(t, &control.OverridePage{Overrides: []control.Override{*set}}, found)
 	}
-	_, err = s.FindOverrides(s.ctx(), admin("acme"), control.OverrideFilter{N: 10})
+	_, err = s.FindOverrides(s.ctx(), customer("acme"), control.OverrideFilter{N: 10})
 	require.ErrorIs(t, err, access.ErrDenied)
-	_, err = s.FindOverrides(s.ctx(), admin("acme"), control.OverrideFilter{Tenant: "acme", N: 10})
+	_, err = s.FindOverrides(s.ctx(), customer("acme"), control.OverrideFilter{Tenant: "acme", N: 10})
 	require.NoError(t, err)
 	// It expires by itself, and is nothing then.
 	s.now = s.now.Add(time.Hour)
@@ -145,10 +145,10 @@ func TestModesAreEasedForATimeAndNeverMadeStricter(t *testing.T) {
 		require.True(t, set.Holds(s.now))
 		require.False(t, set.Holds(hour))
 	}
-	found, err := s.ModeSwitches(s.ctx(), auditor)
+	found, err := s.ModeSwitches(s.ctx(), viewer)
 	require.NoError(t, err)
 	require.Len(t, found, 2)
-	_, err = s.ModeSwitches(s.ctx(), admin("acme"))
+	_, err = s.ModeSwitches(s.ctx(), customer("acme"))
 	require.ErrorIs(t, err, access.ErrDenied)
 	end := control.EndSwitchInput{Scope: control.ScopeAll, Expected: found[0].Revision}
 	_, err = s.EndModeSwitch(s.ctx(), by(operator), end)

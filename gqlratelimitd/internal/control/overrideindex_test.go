@@ -20,7 +20,7 @@ func (s *scene) found(f control.OverrideFilter) (found []string) {
 		f.N = 2
 	}
 	for {
-		page, err := s.FindOverrides(s.ctx(), auditor, f)
+		page, err := s.FindOverrides(s.ctx(), viewer, f)
 		require.NoError(s, err)
 		for _, o := range page.Overrides {
 			text := o.Tenant + " " + o.Override.Limit
@@ -88,11 +88,11 @@ func TestTheIndexOfOverridesSaysWhatIsRaisedOrBlockedNowAndWhatWasSetWithoutTheD
 	require.Equal(t, []string{"a ", "a minute"}, s.found(control.OverrideFilter{Tenant: "a", N: 1}))
 	require.Len(t, s.found(control.OverrideFilter{Ended: true, N: 1}), 9)
 
-	effective, err := s.Effective(s.ctx(), auditor, control.EffectiveInput{Tenant: "c"})
+	effective, err := s.Effective(s.ctx(), viewer, control.EffectiveInput{Tenant: "c"})
 	require.NoError(t, err)
 	require.EqualValues(t, 7, effective.Limits[0].Limit.Capacity, "what holds is what the Redis has")
 	require.True(t, effective.Limits[0].Override.Unmanaged)
-	effective, err = s.Effective(s.ctx(), auditor, control.EffectiveInput{Tenant: "d"})
+	effective, err = s.Effective(s.ctx(), viewer, control.EffectiveInput{Tenant: "d"})
 	require.NoError(t, err)
 	require.True(t, effective.Blocked)
 }
@@ -104,22 +104,22 @@ func TestAPlaceInAListOfOverridesThatIsNoneIsRefused(t *testing.T) {
 		_, err := s.SetOverride(s.ctx(), by(operator), control.OverrideInput{Tenant: fmt.Sprint("t", i), Override: bucket.Override{Blocked: true}})
 		require.NoError(t, err)
 	}
-	page, err := s.FindOverrides(s.ctx(), auditor, control.OverrideFilter{N: 1})
+	page, err := s.FindOverrides(s.ctx(), viewer, control.OverrideFilter{N: 1})
 	require.NoError(t, err)
 	for _, after := range []string{"x", "e30x", page.Next + "=", page.Next[1:], "bnVsbA=="} {
-		_, err := s.FindOverrides(s.ctx(), auditor, control.OverrideFilter{N: 1, After: after})
+		_, err := s.FindOverrides(s.ctx(), viewer, control.OverrideFilter{N: 1, After: after})
 		requireInvalid(t, err, "after", "")
 	}
-	_, err = s.FindOverrides(s.ctx(), auditor, control.OverrideFilter{N: 1, After: page.Next, Order: control.OrderExpires})
+	_, err = s.FindOverrides(s.ctx(), viewer, control.OverrideFilter{N: 1, After: page.Next, Order: control.OrderExpires})
 	requireInvalid(t, err, "after", "of this order")
-	_, err = s.FindOverrides(s.ctx(), auditor, control.OverrideFilter{N: 1, Order: "x"})
+	_, err = s.FindOverrides(s.ctx(), viewer, control.OverrideFilter{N: 1, Order: "x"})
 	requireInvalid(t, err, "order", "")
 	for _, n := range []int{-1, 0, 1001} {
-		_, err = s.FindOverrides(s.ctx(), auditor, control.OverrideFilter{N: n})
+		_, err = s.FindOverrides(s.ctx(), viewer, control.OverrideFilter{N: n})
 		requireInvalid(t, err, "first", "")
 	}
-	_, err = s.FindOverrides(s.ctx(), auditor, control.OverrideFilter{N: 1, By: "\x00"})
+	_, err = s.FindOverrides(s.ctx(), viewer, control.OverrideFilter{N: 1, By: "\x00"})
 	requireInvalid(t, err, "by", "")
-	_, err = s.FindOverrides(s.ctx(), admin("acme"), control.OverrideFilter{N: 1})
+	_, err = s.FindOverrides(s.ctx(), customer("acme"), control.OverrideFilter{N: 1})
 	require.ErrorIs(t, err, access.ErrDenied)
 }

@@ -30,14 +30,14 @@ func TestOnePersonPublishesLowersAndReverts(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
 	for expected, document := range []string{document, less, more} {
-		_, err := s.tryPublish(publisher, document, uint64(expected))
+		_, err := s.tryPublish(administrator, document, uint64(expected))
 		require.NoError(t, err)
 	}
 	// Further back than to the revision before.
-	reverted, err := s.Revert(s.ctx(), by(publisher), control.RevertInput{To: 1, Expected: 3})
+	reverted, err := s.Revert(s.ctx(), by(administrator), control.RevertInput{To: 1, Expected: 3})
 	require.NoError(t, err)
 	require.Equal(t, uint64(4), reverted.Number)
-	newest, err := s.Policy(s.ctx(), publisher, 0)
+	newest, err := s.Policy(s.ctx(), administrator, 0)
 	require.NoError(t, err)
 	require.Equal(t, document, string(newest.Document))
 }
@@ -47,15 +47,15 @@ func TestADocumentThatDoesNotCompileIsRefusedWithAllOfItsMistakes(t *testing.T) 
 	s := newScene(t, control.Config{})
 	before := s.dump()
 	for _, document := range []string{"", "version: 1\ndefault: none\ntiers: {free: {limits: {minute: {capacity: 0, per: fortnight}}}}\n", strings.Repeat("#", tiers.DefaultMaxDocument+1)} {
-		_, err := s.Publish(s.ctx(), by(publisher), control.PublishInput{Document: []byte(document)})
+		_, err := s.Publish(s.ctx(), by(administrator), control.PublishInput{Document: []byte(document)})
 		requireInvalid(t, err, "document", "")
 		var wrong *tiers.PolicyError
 		require.ErrorAs(t, err, &wrong)
-		_, err = s.Lint(s.ctx(), auditor, []byte(document))
+		_, err = s.Lint(s.ctx(), viewer, []byte(document))
 		requireInvalid(t, err, "document", "")
 		require.Equal(t, before, s.dump())
 	}
-	_, err := s.Publish(s.ctx(), by(publisher), control.PublishInput{Document: []byte(document), Expected: policy.MaxNumber})
+	_, err := s.Publish(s.ctx(), by(administrator), control.PublishInput{Document: []byte(document), Expected: policy.MaxNumber})
 	requireInvalid(t, err, "expected revision", "no revision has a number above")
 }
 
@@ -64,14 +64,14 @@ func TestWhatIsPublishedIsWhatAnInstanceServes(t *testing.T) {
 	s := newScene(t, control.Config{})
 	// The tier holds more than an operation may cost: it is odd, and holds.
 	odd := "version: 1\ndefault: free\ntiers: {free: {maxCost: 100, limits: {minute: {capacity: 10, per: minute}}}}\n"
-	answer, err := s.Publish(s.ctx(), by(publisher), control.PublishInput{Document: []byte(odd)})
+	answer, err := s.Publish(s.ctx(), by(administrator), control.PublishInput{Document: []byte(odd)})
 	require.NoError(t, err)
 	require.Len(t, answer.Warnings, 1)
-	warnings, err := s.Lint(s.ctx(), auditor, []byte(odd))
+	warnings, err := s.Lint(s.ctx(), viewer, []byte(odd))
 	require.NoError(t, err)
 	require.Equal(t, answer.Warnings, warnings)
 
-	r, err := s.Policy(s.ctx(), auditor, 0)
+	r, err := s.Policy(s.ctx(), viewer, 0)
 	require.NoError(t, err)
 	require.Equal(t, &policy.Revision{
 		Number: 1, Document: []byte(odd), Hash: policy.HashOf([]byte(odd)), Author: "ada (https://login.example.org)", Reason: "why",
@@ -79,17 +79,17 @@ func TestWhatIsPublishedIsWhatAnInstanceServes(t *testing.T) {
 	}, r)
 	_, err = r.Load()
 	require.NoError(t, err)
-	list, err := s.Policies(s.ctx(), auditor, 0, 10)
+	list, err := s.Policies(s.ctx(), viewer, 0, 10)
 	require.NoError(t, err)
 	answer.Warnings = nil
 	require.Equal(t, []control.Published{*answer}, list)
-	_, err = s.Policy(s.ctx(), auditor, 2)
+	_, err = s.Policy(s.ctx(), viewer, 2)
 	require.ErrorIs(t, err, control.ErrNotFound)
-	_, err = s.Policy(s.ctx(), admin("acme"), 0)
+	_, err = s.Policy(s.ctx(), customer("acme"), 0)
 	require.ErrorIs(t, err, access.ErrDenied)
-	_, err = s.Policies(s.ctx(), admin("acme"), 0, 1)
+	_, err = s.Policies(s.ctx(), customer("acme"), 0, 1)
 	require.ErrorIs(t, err, access.ErrDenied)
-	_, err = s.Lint(s.ctx(), admin("acme"), []byte(odd))
+	_, err = s.Lint(s.ctx(), customer("acme"), []byte(odd))
 	require.ErrorIs(t, err, access.ErrDenied)
 }
 
@@ -101,7 +101,7 @@ func TestARevertIsANewRevisionOfOldBytes(t *testing.T) {
 	answer, err := s.Revert(s.ctx(), by(operator), control.RevertInput{To: 1, Expected: 2})
 	require.NoError(t, err)
 	require.Equal(t, uint64(3), answer.Number)
-	newest, err := s.Policy(s.ctx(), auditor, 0)
+	newest, err := s.Policy(s.ctx(), viewer, 0)
 	require.NoError(t, err)
 	require.Equal(t, document, string(newest.Document))
 	for _, to := range []uint64{0, 4} {
@@ -135,13 +135,13 @@ func TestWhereThereAreKeysNothingUnsignedIsPublished(t *testing.T) {
 		"to come":        signed(private, s.now.Add(time.Hour), same),
 		"too short":      {Author: "ada", Published: s.now, Signature: []byte("short")},
 	} {
-		_, err := s.Publish(s.ctx(), by(publisher), control.PublishInput{Document: []byte(document), Signed: in})
+		_, err := s.Publish(s.ctx(), by(administrator), control.PublishInput{Document: []byte(document), Signed: in})
 		requireInvalid(t, err, "signature", "")
 		require.Equal(t, before, s.dump(), name)
 	}
-	_, err = s.Publish(s.ctx(), by(publisher), control.PublishInput{Document: []byte(document), Signed: signed(private, s.now.Add(time.Minute), same)})
+	_, err = s.Publish(s.ctx(), by(administrator), control.PublishInput{Document: []byte(document), Signed: signed(private, s.now.Add(time.Minute), same)})
 	require.NoError(t, err)
-	r, err := s.Policy(s.ctx(), auditor, 1)
+	r, err := s.Policy(s.ctx(), viewer, 1)
 	require.NoError(t, err)
 	require.NoError(t, r.Verify([]ed25519.PublicKey{public}))
 	require.Equal(t, "ada of the keys", r.Author)

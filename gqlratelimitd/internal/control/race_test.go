@@ -18,7 +18,7 @@ import (
 func TestOfManyRepeatsAtOnceOneIsDoneAndAllAreAnsweredTheSame(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
-	r := by(publisher)
+	r := by(administrator)
 	r.Key = "key"
 	answers := make([]*control.Published, 16)
 	var clients sync.WaitGroup

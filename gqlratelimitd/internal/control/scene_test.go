@@ -96,14 +96,14 @@ func actor(subject string, roles ...access.Role) access.Actor {
 }
 
 var (
-	publisher = actor("ada", access.Publisher)
-	operator  = actor("bob", access.Operator)
-	auditor   = actor("eve", access.Auditor)
+	administrator = actor("ada", access.Admin)
+	operator      = actor("bob", access.Operator)
+	viewer        = actor("eve", access.Viewer)
 )
 
-// admin is the admin of a tenant.
-func admin(tenant string) access.Actor {
-	a := actor("admin", access.TenantAdmin)
+// customer is the operator of a tenant.
+func customer(tenant string) access.Actor {
+	a := actor("carl", access.Operator)
 	a.Tenants = []string{tenant}
 	return a
 }
@@ -116,7 +116,7 @@ func by(a access.Actor) control.Request {
 // publish publishes a policy that holds for what follows.
 func (s *scene) publish(document string, expected uint64) {
 	s.Helper()
-	_, err := s.Publish(s.ctx(), by(publisher), control.PublishInput{Document: []byte(document), Expected: expected})
+	_, err := s.Publish(s.ctx(), by(administrator), control.PublishInput{Document: []byte(document), Expected: expected})
 	require.NoError(s, err)
 }
 

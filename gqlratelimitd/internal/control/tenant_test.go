@@ -22,7 +22,7 @@ func (s *scene) allocate(expected uint64, limits map[string]*tiers.Limit) (*cont
 	for team, limit := range limits {
 		a.Teams[team] = map[string]*tiers.Limit{"minute": limit}
 	}
-	return s.Allocate(s.ctx(), by(admin("acme")), control.AllocateInput{Tenant: "acme", Allocations: a, Expected: expected})
+	return s.Allocate(s.ctx(), by(customer("acme")), control.AllocateInput{Tenant: "acme", Allocations: a, Expected: expected})
 }
 
 func perMinute(capacity int64) *tiers.Limit {
@@ -63,18 +63,18 @@ func TestATenantIsReadByWhoMay(t *testing.T) {
 	put, err := s.put(`{ "tier": "pro" }`, 0)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"tier":"pro"}`, string(put.Document))
-	for _, who := range []access.Actor{auditor, admin("acme")} {
+	for _, who := range []access.Actor{viewer, customer("acme")} {
 		known, err := s.Tenant(s.ctx(), who, "acme")
 		require.NoError(t, err)
 		require.Equal(t, put, known)
 	}
-	_, err = s.Tenant(s.ctx(), admin("other"), "acme")
+	_, err = s.Tenant(s.ctx(), customer("other"), "acme")
 	require.ErrorIs(t, err, access.ErrDenied)
-	_, err = s.Tenant(s.ctx(), admin("other"), "other")
+	_, err = s.Tenant(s.ctx(), customer("other"), "other")
 	require.ErrorIs(t, err, control.ErrNotFound)
-	_, err = s.Tenants(s.ctx(), admin("acme"), "", 10)
+	_, err = s.Tenants(s.ctx(), customer("acme"), "", 10)
 	require.ErrorIs(t, err, access.ErrDenied)
-	all, err := s.Tenants(s.ctx(), auditor, "", 10)
+	all, err := s.Tenants(s.ctx(), viewer, "", 10)
 	require.NoError(t, err)
 	require.Equal(t, []control.Tenant{*put}, all)
 	_, err = s.RemoveTenant(s.ctx(), by(operator), control.RemoveTenantInput{Tenant: "other"})
@@ -112,7 +112,7 @@ func TestAnOrganisationDividesNoMoreThanItHas(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, answer.Warnings)
 	// Users are counted for themselves, and are in teams.
-	_, err = s.Allocate(s.ctx(), by(admin("acme")), control.AllocateInput{Tenant: "acme", Expected: 1, Allocations: &tiers.Allocations{
+	_, err = s.Allocate(s.ctx(), by(customer("acme")), control.AllocateInput{Tenant: "acme", Expected: 1, Allocations: &tiers.Allocations{
 		Teams: map[string]map[string]*tiers.Limit{"a": {"minute": perMinute(1000)}}, Users: map[string]map[string]*tiers.Limit{"zoe": {"minute": perMinute(1000)}},
 	}})
 	require.NoError(t, err)
@@ -121,9 +121,9 @@ func TestAnOrganisationDividesNoMoreThanItHas(t *testing.T) {
 	// Nothing is no record.
 	_, err = s.allocate(2, nil)
 	require.NoError(t, err)
-	_, err = s.Tenant(s.ctx(), auditor, "acme")
+	_, err = s.Tenant(s.ctx(), viewer, "acme")
 	require.ErrorIs(t, err, control.ErrNotFound)
-	_, err = s.Allocate(s.ctx(), by(admin("other")), control.AllocateInput{Tenant: "acme"})
+	_, err = s.Allocate(s.ctx(), by(customer("other")), control.AllocateInput{Tenant: "acme"})
 	require.ErrorIs(t, err, access.ErrDenied)
 }
 

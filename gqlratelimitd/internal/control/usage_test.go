@@ -38,9 +38,9 @@ func TestUsageIsAskedByWhoMayReadTheTenant(t *testing.T) {
 	_, err = s.Usage(s.ctx(), operator, in)
 	require.ErrorIs(t, err, control.ErrNotFound, "there is no policy")
 	s.publish(document, 0)
-	_, err = s.Usage(s.ctx(), admin("acme"), in)
+	_, err = s.Usage(s.ctx(), customer("acme"), in)
 	require.NoError(t, err)
-	for _, nobody := range []access.Actor{admin("other"), actor("nobody"), {}} {
+	for _, nobody := range []access.Actor{customer("other"), actor("nobody"), {}} {
 		_, err = s.Usage(s.ctx(), nobody, in)
 		require.ErrorIs(t, err, access.ErrDenied)
 	}
@@ -192,7 +192,7 @@ func TestWhatInstancesLeaseIsNotCountedAsUsed(t *testing.T) {
 	require.Equal(t, "Query.orders", u.Backstop[1].Owner.Name)
 	require.Len(t, u.Backstop[1].HeldBy, 1, "that of one operation is leased by itself")
 
-	u, err = s.Usage(s.ctx(), admin("acme"), in)
+	u, err = s.Usage(s.ctx(), customer("acme"), in)
 	require.NoError(t, err)
 	require.Equal(t, hour.Held, u.Budgets[0].Held)
 	require.Empty(t, u.Budgets[0].HeldBy, "a tenant is not told who holds it")

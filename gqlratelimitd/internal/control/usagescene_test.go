@@ -124,7 +124,7 @@ func (s *scene) told(in control.UsageSeriesInput, period func(time.Time) string)
 // rows are those of an export.
 func (s *scene) rows(in control.UsageSeriesInput) (rows []usage.Row) {
 	s.Helper()
-	require.NoError(s, s.ExportUsage(s.ctx(), auditor, in, func(page *usage.Series) error {
+	require.NoError(s, s.ExportUsage(s.ctx(), viewer, in, func(page *usage.Series) error {
 		rows = append(rows, page.Rows...)
 		return nil
 	}))

@@ -89,13 +89,15 @@ func TestModeSwitches(t *testing.T) {
 		require.Equal(t, want, ended)
 		require.Equal(t, there[:2], listed())
 	})
-	t.Run("of a tenant are for its operator", func(t *testing.T) {
+	t.Run("of a tenant are for its admin", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t, plenty).start().publish()
-		_, operator := s.issue(s.admin, "theirs", []string{"acme"}, access.Operator)
-		s.problem(http.StatusForbidden, s.ask(http.MethodPut, ofAll, operator, first, eased()))
-		s.want(http.StatusOK, s.ask(http.MethodPut, ofTenant, operator, first, eased()))
-		s.want(http.StatusOK, s.ask(http.MethodDelete, ofTenant, operator, on(theSwitch), ""))
+		_, admin := s.issue(s.admin, "theirs", []string{"acme"}, access.Admin)
+		_, operator := s.issue(s.admin, "less", []string{"acme"}, access.Operator)
+		s.problem(http.StatusForbidden, s.ask(http.MethodPut, ofAll, admin, first, eased()))
+		s.problem(http.StatusForbidden, s.ask(http.MethodPut, ofTenant, operator, first, eased()))
+		s.want(http.StatusOK, s.ask(http.MethodPut, ofTenant, admin, first, eased()))
+		s.want(http.StatusOK, s.ask(http.MethodDelete, ofTenant, admin, on(theSwitch), ""))
 	})
 	t.Run("say what does not fit", func(t *testing.T) {
 		t.Parallel()

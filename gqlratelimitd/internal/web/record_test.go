@@ -81,7 +81,7 @@ func TestRecords(t *testing.T) {
 	t.Run("keep allocations and say what they replace", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t, plenty).start().publish()
-		_, admin := s.issue(s.admin, "theirs", []string{"acme"}, access.TenantAdmin)
+		_, admin := s.issue(s.admin, "theirs", []string{"acme"}, access.Operator)
 		put := s.wrote(s.ask(http.MethodPut, record, s.admin, first, assigned))
 		require.JSONEq(t, assigned, string(put.Document))
 		divided := s.wrote(s.ask(http.MethodPut, allocations, admin, on(web.Tag(put.Revision)), allocated))

@@ -79,7 +79,7 @@ type scene struct {
 	// logged counts lines of the log.
 	logged    lines
 	bootstrap string
-	// admin has all roles.
+	// admin may everything.
 	admin string
 	// fleet is what instances say, and relay what the relay knows.
 	fleet struct {
@@ -275,10 +275,10 @@ func (s *scene) issue(by, subject string, tenants []string, roles ...access.Role
 	return issued.ID, issued.Token
 }
 
-// start exchanges the bootstrap token for one with all roles of who is not confined.
+// start exchanges the bootstrap token for one of an admin.
 func (s *scene) start() *scene {
 	s.Helper()
-	_, s.admin = s.issue(s.bootstrap, "admin", nil, access.Viewer, access.Operator, access.Publisher, access.Auditor)
+	_, s.admin = s.issue(s.bootstrap, "admin", nil, access.Admin)
 	return s
 }
 

@@ -129,10 +129,10 @@ func refusals(route, list, here, more, now, body string) []attempt {
 	}
 }
 
-func TestATenantAdminRegistersAnEndpointAndIsShownItsSecretOnce(t *testing.T) {
+func TestAnOperatorOfATenantRegistersAnEndpointAndIsShownItsSecretOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, plenty).start()
-	_, token := s.issue(s.admin, "carl", []string{"acme"}, access.TenantAdmin)
+	_, token := s.issue(s.admin, "carl", []string{"acme"}, access.Operator)
 	var made, again, read, rotated hook
 	s.read(s.want(201, s.ask(http.MethodPost, hooks, token, because("Idempotency-Key", "k"), hookHere)), &made)
 	require.True(t, strings.HasPrefix(made.Secret, "whsec_"))
