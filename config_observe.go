@@ -43,7 +43,7 @@ type ObserveConfig struct {
 
 	// Observer is told of decisions, of limits that are nearly used up and that refuse, of tenants that are refused a hundred times
 	// within a minute, and of stores that go and
-	// come back. One that is an [event.Counter] is told what every decision came to, besides; package digest has one. It is called in the request, so
+	// come back. One that is an [event.Counter] is told what every decision came to, besides; package report has one. It is called in the request, so
 	// that it must not block; package event has a channel, and a logger. Nil means that Refusals are lines of Logger, and nobody is told of the rest.
 	Observer event.Observer
 	// Refusals is how many refusals are told in each second, one by one, as [event.Decided]. A client is given the id of a

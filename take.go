@@ -136,11 +136,6 @@ func (e *Extension) judgedBy(ctx context.Context, op *operation, q *question) *g
 	d, take, result := &op.decision, &q.take, &q.reply
 	d.Limits, d.Overridden = result.Limits, overridden(result)
 	e.warnOfOverrides(ctx, d.Subject.Tenant, result)
-	if lifted := result.LiftedBy(); lifted != nil {
-		// A variable of its own, for its address: of one outside of the branch each operation would pay for it.
-		kept := lifted
-		d.Lifted = &kept
-	}
 	d.Candidate = tried(q.would, take, result)
 	if d.Candidate != nil && d.Candidate.Outcome == decision.Admitted && take.Candidate != nil {
 		op.withBeside().trial = &bucket.Candidate{ID: take.Candidate.ID, Buckets: unasked(take.Candidate.Buckets)}

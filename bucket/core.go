@@ -97,7 +97,7 @@ func (s *core) Take(ctx context.Context, take Take) (Result, error) {
 	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
 	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
-	result.unused, result.lifted, result.records = c.governed.unused, c.governed.lifted, c.records
+	result.unused, result.records = c.governed.unused, c.records
 	result.under(c.records, c.governed.until)
 	return result, err
 }

@@ -109,7 +109,7 @@ func (e *eachTake) takeHere(ctx context.Context, at int) (ok bool) {
 // join takes in what was answered for some of the buckets.
 func (e *eachTake) join(r *Result) {
 	e.into.Verdict, e.into.RetryAfter, e.into.blockedBy = r.Verdict, max(e.into.RetryAfter, r.RetryAfter), r.blockedBy
-	e.into.unused, e.into.lifted = append(e.into.unused, r.unused...), append(e.into.lifted, r.lifted...)
+	e.into.unused = append(e.into.unused, r.unused...)
 	e.into.records, e.into.now = r.records, max(e.into.now, r.now)
 }
 

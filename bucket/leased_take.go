@@ -224,7 +224,7 @@ func (t *leasedTenant) admitted(take *Take, d *debit, result *Result) {
 func (r *Result) changedBy(made *governing, records *overrideSet) {
 	r.records = records
 	if made != nil {
-		r.unused, r.lifted = made.unused, made.lifted
+		r.unused = made.unused
 	}
 }
 

@@ -144,20 +144,8 @@ type Limit struct {
 	overrides *overrides
 }
 
-// overrides are records in a form that leaves a limit comparable, and the limit that they have changed.
-type overrides struct {
-	records []*Override
-	policy  Limit
-}
-
-// Policy returns the limit as the policy has it: that of a [LimitState] before override records have changed it, and any other one
-// as it is.
-func (l *Limit) Policy() Limit {
-	if l.overrides == nil {
-		return *l
-	}
-	return l.overrides.policy
-}
+// overrides are records in a form that leaves a limit comparable.
+type overrides struct{ records []*Override }
 
 // Overrides returns the override records that make the limit of a [LimitState] what it is, those of all
 // limits of the owner before that of the single one, which beats them. It is nil for a limit that is as the

@@ -45,15 +45,15 @@ type governedKey struct {
 // governedLimits are the limits that records make of those of an owner.
 type governedLimits struct {
 	limits *Limits
-	// used are the records of single limits that change one of them, and lifted those that switch limits of the policy off.
-	used, lifted []*Override
+	// used are the records of single limits that change one of them.
+	used []*Override
 }
 
 // governing is what override records make of a call, and for which time, from included.
 type governing struct {
 	buckets []Bucket
-	// unused are the records of single limits of live owners that change nothing, and lifted those that switch limits off.
-	unused, lifted []*Override
+	// unused are the records of single limits of live owners that change nothing.
+	unused []*Override
 	// blocked is the record that blocks the call, nil if none does.
 	blocked     *Override
 	generation  generation
@@ -110,7 +110,6 @@ func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int
 		made := s.limits(governedKey{of, buckets[i].Limits}, records)
 		if g.buckets[i].Limits = made.limits; i < live {
 			about, used = append(about, aboutOne(records)...), append(used, made.used...)
-			g.lifted = append(g.lifted, made.lifted...)
 		}
 	}
 	for _, o := range about {
@@ -170,17 +169,6 @@ func (s *overrideSet) limits(key governedKey, records []*Override) governedLimit
 			made.used = append(made.used, o)
 		}
 	}
-	for i := range made.limits.all {
-		l := &made.limits.all[i]
-		if l.overrides == nil || l.Mode != Off || l.overrides.policy.Mode == Off {
-			continue
-		}
-		for _, o := range l.overrides.records {
-			if (o.Unlimited || o.Mode != nil && *o.Mode == Off) && !slices.Contains(made.lifted, o) {
-				made.lifted = append(made.lifted, o)
-			}
-		}
-	}
 	s.governed[key] = made
 	return made
 }
@@ -201,7 +189,7 @@ func (l *Limits) overridden(records []*Override) *Limits {
 	touched := make(map[string]bool, len(all))
 	for i := range all {
 		if changed, by := overridden(all[i], records); len(by) > 0 && len(mistakesOf(changed)) == 0 {
-			changed.overrides = &overrides{by, all[i]}
+			changed.overrides = &overrides{by}
 			all[i], touched[all[i].Name] = changed, true
 		}
 	}

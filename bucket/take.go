@@ -137,10 +137,9 @@ type Result struct {
 	// were not judged, and from stores that do not tell.
 	Judgment *Judgment
 
-	// blockedBy is the record of a Blocked verdict, unused are those that change nothing, and lifted those that switch limits off. They are
-	// shared and do not change.
-	blockedBy      *Override
-	unused, lifted []*Override
+	// blockedBy is the record of a Blocked verdict, and unused are those that change nothing. They are shared and do not change.
+	blockedBy *Override
+	unused    []*Override
 	// records are all override records of the tenant, nil for none, if the store has said the time.
 	records *overrideSet
 	// now is the time of the store in Unix milliseconds, or zero if it has not said.
@@ -172,16 +171,6 @@ func (r *Result) BlockedBy() *Override {
 func (r *Result) UnusedOverrides() []Override {
 	var all []Override
 	for _, o := range r.unused {
-		all = append(all, o.clone())
-	}
-	return all
-}
-
-// LiftedBy returns the override records that switch limits of the policy off: what these would have said nobody knows, because nothing is
-// judged or charged. It is nil if none does. The records are copies.
-func (r *Result) LiftedBy() []Override {
-	var all []Override
-	for _, o := range r.lifted {
 		all = append(all, o.clone())
 	}
 	return all

@@ -259,7 +259,7 @@ func TestThePageOnKeysHasThoseOfTheCode(t *testing.T) {
 	require.NoError(t, err)
 	keys := 0
 	for _, text := range files(t, func(name string) bool {
-		return (strings.HasPrefix(name, "bucket/") || strings.HasPrefix(name, "policy/") || strings.HasPrefix(name, "digest/") || strings.HasPrefix(name, "observe/") || strings.HasPrefix(name, "usage/") || strings.HasPrefix(name, "placement/") || strings.HasPrefix(name, "throttle/") || strings.HasPrefix(name, "event/") ||
+		return (strings.HasPrefix(name, "bucket/") || strings.HasPrefix(name, "policy/") || strings.HasPrefix(name, "observe/") || strings.HasPrefix(name, "usage/") || strings.HasPrefix(name, "placement/") || strings.HasPrefix(name, "throttle/") || strings.HasPrefix(name, "event/") ||
 			strings.HasPrefix(name, "gqlratelimitd/")) && strings.HasSuffix(name, ".go")
 	}) {
 		for _, m := range regexp.MustCompile(`(?m)^//\t(rl:NAMESPACE\S+)`).FindAllStringSubmatch(text, -1) {

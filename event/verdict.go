@@ -34,8 +34,6 @@ type Verdict struct {
 	Document string
 	// Cost is the price in points, and Charged what of it was charged.
 	Cost, Charged int64
-	// Overrides are the override records under which it was decided, nil where there were none. It is made for each decision.
-	Overrides []OverrideUse
 	// Units are the amounts in other units than points that were asked of limits, the first of them; those that are not used
 	// have no unit.
 	Units [MaxUnits]Amount
@@ -66,14 +64,6 @@ type Carried struct{ Parameter, Value string }
 
 // MaxUnits is how many amounts a [Verdict] has.
 const MaxUnits = 4
-
-// OverrideUse is an override record under which something was decided.
-type OverrideUse struct {
-	Override
-	// Changed says that the decision was another one than without the record, by what was spent at that moment. A record that switches limits
-	// off has none: nothing is counted then, so that nobody knows what they would have said.
-	Changed bool
-}
 
 // Counter is an [Observer] that is told of every decision, and not of a sample. It is called in the request as Observe is,
 // once for each operation, so that it must not block and should allocate nothing.

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
@@ -33,7 +32,6 @@ func rightsOf(t *testing.T, paragraph string) (rules []string) {
 		"redisfeed":      func() ([]string, error) { return redisfeed.ACLRules("", "") },
 		"redisdirectory": func() ([]string, error) { return redisdirectory.ACLRules("", "") },
 		"redisswitch":    func() ([]string, error) { return redisswitch.ACLRules("") },
-		"redisdigest":    func() ([]string, error) { return redisdigest.ACLRules("") },
 		"report":         func() ([]string, error) { return report.ACLRules("") },
 		"redisusage":     func() ([]string, error) { return redisusage.ACLRules("", true) },
 		"redisstream":    func() ([]string, error) { return redisstream.ACLRules("") },

@@ -29,12 +29,11 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/placement"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
@@ -226,8 +225,6 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = placed.Close() })
 	easing := tiers.NewModeSwitch(tenants)
-	digests, err := digest.New(digest.Config{})
-	require.NoError(t, err)
 	options := &redis.Options{Addr: "127.0.0.1:1"}
 	redisclient.Bound(options)
 	nowhere := redis.NewClient(options)
@@ -235,11 +232,11 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	// A store that leases has metrics of that.
 	leasing, err := bucket.NewRedis(bucket.RedisConfig{Client: nowhere})
 	require.NoError(t, err)
-	writer, err := redisdigest.Start(redisdigest.WriterConfig{
-		Config: redisdigest.Config{Client: nowhere}, Collector: digests, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
+	reporter, err := report.Start(report.Config{
+		Place: report.Place{Client: nowhere}, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = writer.Close() })
+	t.Cleanup(func() { _ = reporter.Close() })
 	shedding, err := throttle.New(throttle.Config{
 		Centre: throttle.NewMemory(nil), MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -36,16 +36,16 @@ func scrapes(t *testing.T, shops ...*promtest.Shop) *promtest.Prometheus {
 // badDay are the alerts that fire on the day on which everything goes wrong: all that look at ten minutes or less, but those of the control
 // plane, which contrib/grafana fires with a gqlratelimitd.
 var badDay = []string{
-	"RatelimitTenantRefused", "RatelimitManyTenantsRefused", "RatelimitClientsRetryEarly", "RatelimitUnjudged", "RatelimitShedding",
+	"RatelimitTenantRefused", "RatelimitClientsRetryEarly", "RatelimitUnjudged", "RatelimitShedding",
 	"RatelimitBackstop", "RatelimitRefusedByOutage",
 	"RatelimitStoreAway", "RatelimitStoreAwayLong", "RatelimitPolicyStale", "RatelimitPolicyRejected", "RatelimitPolicyDiffers",
 	"RatelimitBudgetsEvicted", "RatelimitDoorEvicted", "RatelimitSettlementsDropped", "RatelimitEventsDropped", "RatelimitStreamLag",
-	"RatelimitNoDigest",
+	"RatelimitNoReport",
 }
 
 func TestAlertsFireInAPrometheusThatScrapesServersOnABadDay(t *testing.T) {
 	t.Parallel()
-	busy := promtest.NewShop(t, promtest.ShopConfig{NoDigest: true})
+	busy := promtest.NewShop(t, promtest.ShopConfig{Report: promtest.Nowhere})
 	small := promtest.NewShop(t, promtest.ShopConfig{Revision: 2, Budgets: 20, Addresses: 20, Events: 10})
 	cut := promtest.NewShop(t, promtest.ShopConfig{Revision: 2})
 	walled := promtest.NewShop(t, promtest.ShopConfig{Revision: 2, Backstop: true})

@@ -17,7 +17,7 @@ import (
 
 func TestAlertsAreSilentInAPrometheusWhereSharesAreHighAndHardlyAnybodyAsks(t *testing.T) {
 	t.Parallel()
-	quiet := promtest.NewShop(t, promtest.ShopConfig{NoDigest: true})
+	quiet := promtest.NewShop(t, promtest.ShopConfig{Report: promtest.Nowhere})
 	cut := promtest.NewShop(t, promtest.ShopConfig{})
 	cut.StoreAway(true)
 	p := scrapes(t, quiet, cut)
@@ -33,7 +33,7 @@ func TestAlertsAreSilentInAPrometheusWhereSharesAreHighAndHardlyAnybodyAsks(t *t
 		return sent > 30
 	}, 5*time.Minute, 1500*time.Millisecond)
 	for _, share := range []string{
-		`ratelimit:tenant_refused:ratio_rate5m > 0.3`, `ratelimit_digest_refused_share{ratelimit_digest_of="tenants"} > 0.05`,
+		`ratelimit:tenant_refused:ratio_rate5m > 0.3`,
 		`ratelimit:without_store:ratio_rate5m > 0.001`,
 	} {
 		series, err := p.Query(share)
@@ -42,7 +42,7 @@ func TestAlertsAreSilentInAPrometheusWhereSharesAreHighAndHardlyAnybodyAsks(t *t
 	}
 	fired, err := p.Fired()
 	require.NoError(t, err)
-	require.Subset(t, []string{"RatelimitNoDigest", "RatelimitStoreAway", "RatelimitStoreAwayLong"}, fired, "those that have no floor")
+	require.Subset(t, []string{"RatelimitNoReport", "RatelimitStoreAway", "RatelimitStoreAwayLong"}, fired, "those that have no floor")
 }
 
 // backfilled are the samples of hours as a file that promtool makes blocks of, one a minute, of series that grow by so much in a second.

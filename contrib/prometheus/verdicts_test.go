@@ -24,11 +24,6 @@ func priced(difference, count float64) []string {
 	}
 }
 
-func digested(share, seen float64) []string {
-	const of = `{instance="a",ratelimit_digest_of="tenants"}`
-	return []string{gauge("ratelimit_digest_refused_share"+of, share), gauge("ratelimit_digest_seen"+of, seen)}
-}
-
 // trafficVerdicts are those of alerts about what is decided.
 func trafficVerdicts() map[string][]run {
 	return map[string][]run{
@@ -39,11 +34,6 @@ func trafficVerdicts() map[string][]run {
 			{"all of just enough", true, []string{ofTenant("acme", "limited", 1.1)}},
 			{"all of those that have no name", false, []string{ofTenant("other", "limited", 100)}},
 			{"who is blocked", false, []string{ofTenant("acme", "blocked", 100)}},
-		},
-		"RatelimitManyTenantsRefused": {
-			{"6 %", true, digested(.06, 20)},
-			{"4 %", false, digested(.04, 20)},
-			{"all of too few", false, digested(1, 19)},
 		},
 		"RatelimitClientsRetryEarly": {
 			{"most", true, []string{decided("limited", 2), early(1.1)}},
@@ -94,7 +84,7 @@ func stateVerdicts() map[string][]run {
 		return []string{counter(fmt.Sprintf("ratelimit_settlements_total{ratelimit_settlement_result=%q}", result), 1)}
 	}
 	wrote := func(result string) string {
-		return counter(fmt.Sprintf("ratelimit_digest_duration_seconds_count{job=%q,instance=%q,ratelimit_digest_result=%q}", "j", "a", result), 1)
+		return counter(fmt.Sprintf("ratelimit_report_duration_seconds_count{job=%q,instance=%q,ratelimit_report_result=%q}", "j", "a", result), 1)
 	}
 	grows := func(series string) []run {
 		return []run{{"it grows", true, []string{counter(series, 0.01)}}, {"it stays", false, []string{gauge(series, 7)}}}
@@ -138,7 +128,7 @@ func stateVerdicts() map[string][]run {
 		"RatelimitStreamLag": {
 			{"61 s", true, []string{gauge("ratelimit_stream_lag_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_stream_lag_seconds", 59)}},
 		},
-		"RatelimitNoDigest": {
+		"RatelimitNoReport": {
 			{"all fail", true, []string{wrote("failed")}}, {"some fail", false, []string{wrote("failed"), wrote("written")}},
 		},
 	}

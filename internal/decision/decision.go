@@ -41,10 +41,6 @@ type Decision struct {
 	// Refusal says why the operation does not run, WouldRefuse why it would not if everything were enforced.
 	Refusal, WouldRefuse *Refusal
 
-	// Lifted are the override records that have switched limits off, nil for none: one word, so that an operation stays in the size of
-	// memory that it has.
-	Lifted *[]bucket.Override
-
 	// Rules are what the policy says of the subject.
 	Rules         *tiers.Rules
 	StoreDuration time.Duration

@@ -29,7 +29,6 @@ func verdictOf(d *decision.Decision) event.Verdict {
 		SubjectTier: d.Subject.Tier, Tier: d.Tier, Outcome: string(d.Outcome),
 		Refused: d.Refusal != nil, WouldRefuse: d.Refusal == nil && d.WouldRefuse != nil,
 		HideOwners: d.Hide.Owners, RootFields: d.RootFields, Cost: d.Points, Charged: d.Charged, Detail: detailOf(d),
-		Overrides: overrideUses(d),
 	}
 	if because := d.Because(); because != nil {
 		v.Because = string(because.Outcome)

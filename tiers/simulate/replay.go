@@ -17,7 +17,7 @@ type ReplayConfig struct {
 	// Record returns what is known of a tenant beside the policy, nil for nothing, as a [tiers.Preparer] does. It is asked about
 	// each operation. Nil knows of no tenant.
 	Record func(tenant string) *tiers.Record
-	// Value returns what stands in records for a value of a parameter ([tiers.Parameter.String]), such as a hash that digest.HashValue makes: the
+	// Value returns what stands in records for a value of a parameter ([tiers.Parameter.String]), such as a hash that report.HashValue makes: the
 	// replay looks for it among the keys of the policy and of tenants' records. Nil means that records have the values themselves.
 	Value func(parameter, value string) string
 }

@@ -25,8 +25,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
@@ -58,7 +56,7 @@ const (
 	Search = `{"query": "{ search(first: 10) { __typename } }"}`
 )
 
-// Shop is a server with a limiter, a front door, a policy that follows a feed, a stream and digests. Its methods are safe for concurrent use.
+// Shop is a server with a limiter, a front door, a policy that follows a feed, a stream and a reporter. Its methods are safe for concurrent use.
 type Shop struct {
 	// URL is where it is scraped, at /metrics.
 	URL     string
@@ -80,13 +78,14 @@ type ShopConfig struct {
 	Backstop bool
 	// Overloaded has the throttle aim at a latency that no query has.
 	Overloaded bool
-	// NoDigest has the digest go to a Redis that is not there. Otherwise none is written.
-	NoDigest bool
 	// Candidate has another policy tried beside the one of its feed.
 	Candidate bool
-	// Report is the address of a Redis that takes what the shop reports, in a namespace. Empty reports nothing.
+	// Report is the address of a Redis that takes what the shop reports, in a namespace. Empty reports nothing. At [Nowhere] nothing takes it.
 	Report, Namespace string
 }
+
+// Nowhere is an address at which nothing answers.
+const Nowhere = "127.0.0.1:1"
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -159,7 +158,7 @@ func subject(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error)
 	return ratelimit.Subject{Tenant: r.Header.Get("Tenant"), Tier: tier}, nil
 }
 
-// observer is who is told of decisions: the stream, the digest, and whoever takes nothing.
+// observer is who is told of decisions: the stream, the reporter, and whoever takes nothing.
 func (s *Shop) observer(t testing.TB, cfg ShopConfig, meter metric.MeterProvider) event.Observer {
 	t.Helper()
 	streams, err := stream.Start(stream.Config{Sink: s.sink, MeterProvider: meter, Logger: quiet})
@@ -170,9 +169,7 @@ func (s *Shop) observer(t testing.TB, cfg ShopConfig, meter metric.MeterProvider
 		end()
 		_ = streams.Close(ended)
 	})
-	digests, err := digest.New(digest.Config{})
-	require.NoError(t, err)
-	told := []event.Observer{streams, digests}
+	told := []event.Observer{streams}
 	if cfg.Events > 0 {
 		told = append(told, event.NewChannel(cfg.Events))
 	}
@@ -185,15 +182,6 @@ func (s *Shop) observer(t testing.TB, cfg ShopConfig, meter metric.MeterProvider
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = reporter.Close() })
 		told = append(told, reporter)
-	}
-	if cfg.NoDigest {
-		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-		t.Cleanup(func() { _ = client.Close() })
-		writer, err := redisdigest.Start(redisdigest.WriterConfig{
-			Config: redisdigest.Config{Client: client}, Collector: digests, MeterProvider: meter, Logger: quiet,
-		})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = writer.Close() })
 	}
 	return event.All(told...)
 }

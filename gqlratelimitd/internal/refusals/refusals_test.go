@@ -190,7 +190,7 @@ func TestWhatCannotBeReadIsNotTold(t *testing.T) {
 	require.Equal(t, map[string]float64{"tenants_refused": 0, "tenants_unnamed": 0}, s.gauges(), "nobody asks")
 }
 
-func TestManyWhoScrapeHaveTheDigestsReadOnceInTenSeconds(t *testing.T) {
+func TestManyWhoScrapeHaveTheReportsReadOnceInTenSeconds(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.gauges()

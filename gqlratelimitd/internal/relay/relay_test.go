@@ -10,7 +10,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
@@ -287,10 +286,8 @@ func TestTheRightsThatTheGuideNamesAreEnough(t *testing.T) {
 	require.NoError(t, err)
 	modes, err := redisswitch.ACLRules("")
 	require.NoError(t, err)
-	digests, err := redisdigest.ACLRules("")
-	require.NoError(t, err)
 	user := []any{"ACL", "SETUSER", "daemon", "on", ">secret"}
-	for _, rule := range slices.Concat(rules, feed, records, modes, digests, []string{"+scan"}) {
+	for _, rule := range slices.Concat(rules, feed, records, modes, []string{"+scan"}) {
 		user = append(user, rule)
 	}
 	require.NoError(t, s.client.Do(t.Context(), user...).Err())

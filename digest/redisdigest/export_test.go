@@ -1,6 +1,0 @@
-package redisdigest
-
-import "context"
-
-// Once writes now.
-func (w *Writer) Once(ctx context.Context) { w.once(ctx) }
