@@ -1,13 +1,11 @@
-// Package redisrun knows which runs of instances write into a Redis, and has each of them write once a second.
+// Package redisrun names a run of an instance that writes into a Redis, and has it write once a second.
 package redisrun
 
 import (
 	"context"
 	"crypto/rand"
-	_ "embed"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,21 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Most is how many runs there may be at once.
-const Most = 10_000
-
-//go:embed seen.lua
-var seenSource string
-
-var (
-	seenScript = redis.NewScript(seenSource)
-	timeScript = redis.NewScript(`return redis.call('TIME')`)
-)
-
-// Commands are those that runs need of a server.
-func Commands() []string {
-	return []string{"evalsha", "eval", "time", "pexpire", "zadd", "zscore", "zcard", "zremrangebyscore", "zrevrangebyscore"}
-}
+var timeScript = redis.NewScript(`return redis.call('TIME')`)
 
 // New returns the name of another run: 16 hexadecimal digits.
 func New() string {
@@ -39,28 +23,9 @@ func New() string {
 	return hex.EncodeToString(run[:])
 }
 
-// Runs are those under a key. It is safe for concurrent use.
-type Runs struct {
-	Client redis.UniversalClient
-	Key    string
-}
-
-// Seen notes that a run is there, and forgets those that were not for as long as is said. It returns the time of the server.
-func (r *Runs) Seen(ctx context.Context, run string, keep time.Duration) (time.Time, error) {
-	now, err := seenScript.Run(ctx, r.Client, []string{r.Key}, run, keep.Milliseconds(), Most).Int64()
-	switch {
-	case err != nil:
-		return time.Time{}, err
-	case now == 0:
-		return time.Time{}, fmt.Errorf("more than %d runs of instances are kept", Most)
-	default:
-		return time.UnixMilli(now), nil
-	}
-}
-
-// Now returns the time of the server that has the key.
-func (r *Runs) Now(ctx context.Context) (time.Time, error) {
-	parts, err := timeScript.Run(ctx, r.Client, []string{r.Key}).StringSlice()
+// Now returns the time of the server that has a key.
+func Now(ctx context.Context, client redis.UniversalClient, key string) (time.Time, error) {
+	parts, err := timeScript.Run(ctx, client, []string{key}).StringSlice()
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -74,20 +39,6 @@ func (r *Runs) Now(ctx context.Context) (time.Time, error) {
 		}
 	}
 	return time.Unix(numbers[0], numbers[1]*int64(time.Microsecond)), nil
-}
-
-// Since returns the runs that were seen since a time, the latest first. The zero time means all.
-func (r *Runs) Since(ctx context.Context, since time.Time) ([]string, error) {
-	from := "-inf"
-	if !since.IsZero() {
-		from = strconv.FormatInt(since.UnixMilli(), 10)
-	}
-	runs, err := r.Client.ZRevRangeByScore(ctx, r.Key, &redis.ZRangeBy{Min: from, Max: "+inf", Count: Most}).Result()
-	if err != nil {
-		return nil, err
-	}
-	// What is no run of ours makes no key.
-	return slices.DeleteFunc(runs, func(run string) bool { return !Valid(run) }), nil
 }
 
 // Valid reports whether a text can be the name of a run.

@@ -44,8 +44,7 @@ func NewReader(cfg Config, store bucket.UsageStore) (*Reader, error) {
 func (r *Reader) Now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	runs := redisrun.Runs{Client: r.cfg.Client, Key: r.cfg.prefix()}
-	now, err := runs.Now(ctx)
+	now, err := redisrun.Now(ctx, r.cfg.Client, r.cfg.prefix())
 	if err != nil {
 		return time.Time{}, fmt.Errorf("redisusage: %w", err)
 	}
