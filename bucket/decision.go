@@ -13,9 +13,8 @@ import (
 // operations end long before their lease does.
 const maxInFlightRetry = time.Second
 
-// judge returns the verdict on a take from buckets that have spent so much, and the limits that an
-// admission charges nothing because they do not have the amount.
-func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (Verdict, state.Shortfall) {
+// judge returns the verdict on a take from buckets that have spent so much.
+func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) Verdict {
 	judging := state.Judging{Outcome: state.Admitted}
 	k := 0
 	for i := range buckets {
@@ -26,10 +25,7 @@ func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (Ve
 		}
 	}
 	verdict, _ := verdictOf(judging.Outcome)
-	if verdict != Admitted {
-		judging.Short = state.Shortfall{}
-	}
-	return verdict, judging.Short
+	return verdict
 }
 
 // judged completes the result of a take that was judged.

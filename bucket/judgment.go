@@ -87,7 +87,7 @@ func (j *Judgment) Refuses(take *Take, elapsed int64) bool {
 	}
 	var spends spentArray
 	now := j.age(elapsed, &spends)
-	verdict, _ := judge(j.askedBy(take), &spends, take.Amounts, now)
+	verdict := judge(j.askedBy(take), &spends, take.Amounts, now)
 	return verdict != Admitted
 }
 
@@ -114,11 +114,11 @@ func (j *Judgment) Answer(take *Take, elapsed int64) Result {
 	var spends spentArray
 	now := j.age(elapsed, &spends)
 	asked := Take{Buckets: j.askedBy(take), Amounts: take.Amounts, States: take.States}
-	verdict, _ := judge(asked.Buckets, &spends, take.Amounts, now)
+	verdict := judge(asked.Buckets, &spends, take.Amounts, now)
 	known := countLimits(asked.Buckets)
 	for i := range j.others {
 		// What these have spent is not known, but what they can never hold is.
-		if v, _ := judge(j.others[i:i+1], &spentArray{}, take.Amounts, now); v == Never {
+		if v := judge(j.others[i:i+1], &spentArray{}, take.Amounts, now); v == Never {
 			verdict, asked.Buckets = Never, append(asked.Buckets[:len(asked.Buckets):len(asked.Buckets)], j.others[i])
 		}
 	}

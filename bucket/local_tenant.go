@@ -79,7 +79,10 @@ func (s *localShard) room(l *local, t *localTenant) bool {
 			l.held.Add(1)
 			return true
 		}
-		if !(few && s.forgetTenant(l)) && (t == nil || !s.forgetOwner(l, t)) {
+		if few && s.forgetTenant(l) {
+			continue
+		}
+		if t == nil || !s.forgetOwner(l, t) {
 			return false
 		}
 	}

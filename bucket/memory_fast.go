@@ -85,7 +85,7 @@ func (s *shard) refuseFast(tenant tenantKey, take *Take, result *Result, now int
 		}
 		k += n
 	}
-	verdict, _ := judge(take.Buckets, &spends, take.Amounts, now)
+	verdict := judge(take.Buckets, &spends, take.Amounts, now)
 	if verdict == Admitted {
 		// A limit that refuses nothing does not have the amount.
 		return false

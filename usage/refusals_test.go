@@ -39,8 +39,10 @@ func TestRefusalsAreCountedByTenantAndLimit(t *testing.T) {
 	refused(hour.Add(time.Hour), "globex", event.Verdict{Outcome: "limited", Because: "blocked"})
 	r.Add(hour, "acme", "again")
 	want := []usage.Refused{
-		{Tenant: "acme", Limit: "again", Hour: hour, N: 1}, {Tenant: "acme", Limit: "tenant:minute", Hour: hour, N: 2},
-		{Tenant: "acme", Limit: "too_expensive", Hour: hour, N: 1}, {Tenant: "globex", Limit: "blocked", Hour: hour.Add(time.Hour), N: 1},
+		{Tenant: "acme", Limit: "again", Hour: hour, N: 1},
+		{Tenant: "acme", Limit: "tenant:minute", Hour: hour, N: 2},
+		{Tenant: "acme", Limit: "too_expensive", Hour: hour, N: 1},
+		{Tenant: "globex", Limit: "blocked", Hour: hour.Add(time.Hour), N: 1},
 	}
 	require.Equal(t, want, sorted(r.Snapshot()))
 	require.Equal(t, want, sorted(r.Snapshot()), "what is not stored is there again")

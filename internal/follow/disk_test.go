@@ -45,7 +45,7 @@ func TestWhatIsKeptIsSavedInTimeWhenDueAndAtTheEnd(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		due := make(chan struct{}, 1)
 		go follow.Keep(ctx, 10*time.Second, due, func(context.Context) { saved++ })
-		time.Sleep(35 * time.Second)
+		time.Sleep(35 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		synctest.Wait()
 		require.Equal(t, 3, saved)
 		due <- struct{}{}

@@ -85,7 +85,7 @@ func TestQuestionsComeAtTheIntervalWithJitter(t *testing.T) {
 			s, began := &source{value: 7}, time.Now()
 			f, stop := s.start(follow.Config[int]{Interval: time.Second, AtOnce: atOnce})
 			require.Equal(t, follow.Never, f.State().Contact)
-			time.Sleep(100 * time.Second)
+			time.Sleep(100 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 			stop()
 			asked := s.questions()
 			require.InDelta(t, 100, len(asked), 15)
@@ -105,11 +105,11 @@ func TestAQuestionWithoutAnAnswerIsAskedAgainSoon(t *testing.T) {
 		s := &source{value: 7, err: errAway}
 		f, stop := s.start(follow.Config[int]{Interval: time.Second, AtOnce: true})
 		defer stop()
-		time.Sleep(990 * time.Millisecond)
+		time.Sleep(990 * time.Millisecond) //nolint:forbidigo // the clock of a synctest bubble
 		n := len(s.questions())
 		require.Less(t, 4, n)
 		require.Greater(t, 8, n)
-		time.Sleep(100 * time.Second)
+		time.Sleep(100 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.InDelta(t, 100, len(s.questions())-n, 20, "and then no more than ever")
 		require.Equal(t, follow.Never, f.State().Contact)
 		require.ErrorIs(t, f.State().Err, errAway)
@@ -123,21 +123,21 @@ func TestTheStateSaysWhetherAnInstanceIsInTouch(t *testing.T) {
 		s := &source{value: 7}
 		f, stop := s.start(follow.Config[int]{Interval: time.Second, AtOnce: true})
 		defer stop()
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.Equal(t, follow.Current, f.State().Contact)
 		s.set(func() { s.value, s.refuses = 8, true })
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.Equal(t, follow.Current, f.State().Contact, "it has answered")
 		require.NoError(t, f.State().Err)
 		s.set(func() { s.err = errAway })
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.Equal(t, follow.Current, f.State().Contact)
 		require.ErrorIs(t, f.State().Err, errAway)
-		time.Sleep(4 * time.Second)
+		time.Sleep(4 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.Equal(t, follow.Stale, f.State().Contact)
 		require.Equal(t, 7, s.good, "what was good last holds")
 		s.set(func() { s.err, s.refuses = nil, false })
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.Equal(t, follow.Current, f.State().Contact)
 		require.Equal(t, 8, s.good)
 	})
@@ -149,7 +149,7 @@ func TestASourceThatIsBehindIsOutOfTouchAndNotAskedSooner(t *testing.T) {
 		s := &source{behind: true}
 		f, stop := s.start(follow.Config[int]{Interval: time.Second, AtOnce: true})
 		defer stop()
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.Equal(t, follow.Never, f.State().Contact)
 		require.ErrorIs(t, f.State().Err, errAway)
 		require.InDelta(t, 10, len(s.questions()), 3)
@@ -162,7 +162,7 @@ func TestWhatIsPendingIsNoAnswerAndNoFailure(t *testing.T) {
 		s := &source{err: follow.ErrPending}
 		f, stop := s.start(follow.Config[int]{Interval: time.Second, AtOnce: true})
 		defer stop()
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.Equal(t, follow.Never, f.State().Contact)
 		require.NoError(t, f.State().Err)
 		require.InDelta(t, 10, len(s.questions()), 3)
@@ -180,7 +180,7 @@ func TestHintsAreHeardAndAskWithoutEndForNobody(t *testing.T) {
 			return ctx.Err()
 		}})
 		defer stop()
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of a synctest bubble
 		require.LessOrEqual(t, len(s.questions()), 2, "there is no interval")
 		s.set(func() { s.value = 2 })
 		s.wake()
@@ -189,7 +189,7 @@ func TestHintsAreHeardAndAskWithoutEndForNobody(t *testing.T) {
 		n := len(s.questions())
 		for range 1000 {
 			s.wake()
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) //nolint:forbidigo // the clock of a synctest bubble
 		}
 		require.InDelta(t, 50, len(s.questions())-n, 2)
 		require.Positive(t, s.hinted)

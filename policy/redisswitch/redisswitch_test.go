@@ -2,6 +2,7 @@ package redisswitch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -280,11 +280,13 @@ func TestNoSwitchOfSeveralWritersIsLost(t *testing.T) {
 	server := redistest.Start(t)
 	s := switches(t, redistest.Connect(t, server.Addr))
 	const writers = 4
+	var errs [writers]error
 	var all sync.WaitGroup
 	for n := range writers {
-		all.Go(func() { assert.NoError(t, s.Set(t.Context(), eased(fmt.Sprint("tenant-", n), "off"))) })
+		all.Go(func() { errs[n] = s.Set(t.Context(), eased(fmt.Sprint("tenant-", n), "off")) })
 	}
 	all.Wait()
+	require.NoError(t, errors.Join(errs[:]...))
 	listed, err := s.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, listed, writers)

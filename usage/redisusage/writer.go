@@ -36,7 +36,7 @@ var errPanicked = errors.New("redisusage: writing refusals panicked")
 // Start begins to write, once a second, whether the Redis answers or not: what it does not take is written later. The error has everything that is
 // wrong with the configuration.
 func Start(cfg WriterConfig) (*Writer, error) {
-	cfg.Config, cfg.Logger = cfg.Config.withDefaults(), cmp.Or(cfg.Logger, slog.Default())
+	cfg.Config, cfg.Logger = cfg.withDefaults(), cmp.Or(cfg.Logger, slog.Default())
 	err := cfg.validate()
 	if cfg.Refusals == nil {
 		err = errors.Join(err, errors.New("redisusage: WriterConfig.Refusals is nil: set a new(usage.Refusals)"))
