@@ -54,8 +54,6 @@ type LeasedConfig struct {
 	Patience time.Duration
 	// Clock is a time that never steps, such as that since the process began, and is for tests. It decides when leases end. Nil means that of the system.
 	Clock func() time.Duration
-	// Counted is told whose usage was counted, or may have been, and when by the clock of the store. Nil is told nothing.
-	Counted func(tenant string, at time.Time)
 }
 
 // Leased is a [Store] in front of one that leases parts of its buckets. For a busy tenant it holds a part of the bucket of the tenant: of its

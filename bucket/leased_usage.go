@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
@@ -108,9 +107,8 @@ type usageTeller struct {
 	mu        *sync.Mutex
 	usage     *leasedUsage
 	storeTime func() int64
-	// lost counts settlements of which nobody knows whether they were counted, and told is told whose usage was counted.
+	// lost counts settlements of which nobody knows whether they were counted.
 	lost *atomic.Uint64
-	told func(tenant string, at time.Time)
 }
 
 // tell tells all, until there is nothing left or the store does not answer.
@@ -129,9 +127,6 @@ func (u *usageTeller) tell(ctx context.Context) {
 		if lost {
 			u.lost.Add(1)
 		}
-		if u.told != nil && (err == nil || errors.Is(err, ErrAmbiguous)) {
-			u.told(u.tenant, time.UnixMilli(s.Receipt.admitted.date))
-		}
 		if err != nil {
 			return
 		}
@@ -146,7 +141,7 @@ func (t *leasedTenant) count(ctx context.Context) {
 	defer t.counting.Unlock()
 	teller := usageTeller{
 		tenant: t.name, store: t.store.LeaseStore, mu: &t.mu, usage: &t.usage, storeTime: func() int64 { return t.storeTime(t.store.now()) },
-		lost: &t.store.stats.uncounted, told: t.store.cfg.Counted,
+		lost: &t.store.stats.uncounted,
 	}
 	teller.tell(ctx)
 }

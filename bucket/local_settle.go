@@ -148,18 +148,7 @@ func (l *local) Settle(ctx context.Context, tenant string) (limits []LimitState,
 		close(call.done)
 	}()
 	settled, err = l.store.Settle(ctx, Settlement{Receipt: batch.receipt})
-	l.counted(&batch.receipt, err)
 	return settled.Limits, lost || errors.Is(err, ErrInvalid), err
-}
-
-// counted tells whose usage a settlement has counted, or may have.
-func (l *local) counted(r *Receipt, err error) {
-	if r.admitted == nil || l.config.Counted == nil {
-		return
-	}
-	if err == nil || !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBusy) {
-		l.config.Counted(r.tenant, time.UnixMilli(r.admitted.date))
-	}
 }
 
 // batch returns what is to be settled now and the call that does, without a batch if that is another one, and whether

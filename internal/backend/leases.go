@@ -25,7 +25,7 @@ func newLeases(store bucket.Store, cfg fleet.Config) *leases {
 	if _, near := store.(*bucket.Memory); !ok || near {
 		return nil
 	}
-	return &leases{store: leasing, leased: bucket.NewLeased(leasing, bucket.LeasedConfig{Counted: cfg.Counted}), instance: cfg.Instance}
+	return &leases{store: leasing, leased: bucket.NewLeased(leasing, bucket.LeasedConfig{}), instance: cfg.Instance}
 }
 
 // run exchanges with the store until the context ends or what it returns is called, which waits for that.

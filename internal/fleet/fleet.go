@@ -43,8 +43,6 @@ type Config struct {
 	KnownFor time.Duration
 	// MaxOwners is how many tenants and owners are remembered. Zero is DefaultOwners.
 	MaxOwners int
-	// Counted is told whose usage was counted with a settlement, or may have been, and when by the clock of the store. Nil is told nothing.
-	Counted func(tenant string, at time.Time)
 }
 
 // Mistakes returns what is wrong with the configuration, one text for each field.
