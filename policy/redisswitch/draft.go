@@ -56,9 +56,6 @@ func (s *Switches) Read(ctx context.Context) (*Draft, error) {
 	return &Draft{cfg: &s.cfg, digest: r.digest, now: r.now, unreadable: r.unreadable, value: r.value, known: r.switches}, nil
 }
 
-// Now is the time of the Redis when the switches were read.
-func (d *Draft) Now() time.Time { return d.now }
-
 // All returns the switches that are in force, by their scopes. The error is [ErrUnreadable] if what stands there are none.
 func (d *Draft) All() ([]Switch, error) {
 	return slices.SortedFunc(slices.Values(d.value.Switches), func(a, b Switch) int { return byScope(&a.ModeSwitch, &b.ModeSwitch) }), d.unreadable

@@ -61,9 +61,6 @@ func (f *Flags) Register(flags *flag.FlagSet) {
 	flags.DurationVar(&f.Timeout, "daemon-timeout", defaultTimeout, "how much `time` the daemon has for each answer")
 }
 
-// Given reports whether a daemon is named.
-func (f *Flags) Given(c cli.Console) bool { return f.URL != "" || c.Getenv(URLVariable) != "" }
-
 // Client asks one daemon. Client.Close ends its connections.
 type Client struct {
 	base    string

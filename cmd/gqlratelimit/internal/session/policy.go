@@ -48,9 +48,6 @@ func PolicyOf(r *policy.Revision, where string) (*Policy, error) {
 	return compile(r.Document, fmt.Sprintf("revision %d %s", r.Number, where), r)
 }
 
-// ParsePolicy compiles a document, which stands where the text says.
-func ParsePolicy(document []byte, from string) (*Policy, error) { return compile(document, from, nil) }
-
 func compile(document []byte, from string, revision *policy.Revision) (*Policy, error) {
 	var number uint64 = 1
 	if revision != nil {
