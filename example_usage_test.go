@@ -13,11 +13,10 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
-	"github.com/gqlgen-ratelimit/ratelimit/usage"
 	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
@@ -46,16 +45,12 @@ func usageOf(ctx context.Context, client redis.UniversalClient) error {
 			return ratelimit.Subject{Tenant: "acme"}, nil
 		},
 	}
-	refusals := new(usage.Refusals)
-	writer, err := redisusage.Start(redisusage.WriterConfig{
-		Config:   redisusage.Config{Client: client, Namespace: "shop"},
-		Refusals: refusals,
-	})
+	reporter, err := report.Start(report.Config{Place: report.Place{Client: client, Namespace: "shop"}})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = writer.Close() }()
-	cfg.Observe.Observer = event.All(refusals)
+	defer func() { _ = reporter.Close() }()
+	cfg.Observe.Observer = reporter
 
 	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 	srv.AddTransport(transport.POST{})
@@ -65,7 +60,7 @@ func usageOf(ctx context.Context, client redis.UniversalClient) error {
 		_, _ = askToBeRefused(ratelimit.Handler(srv))
 	}
 	// It writes each second, and when it ends.
-	_ = writer.Close()
+	_ = reporter.Close()
 
 	source, err := redisusage.NewReader(redisusage.Config{Client: client, Namespace: "shop"}, store)
 	if err != nil {

@@ -52,7 +52,7 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	}
 	// What led to a refusal is a line with the id that its client was given, and so is a limit that is nearly used up. However
 	// many requests are refused, the lines are bounded.
-	told, err := l.observer(opts.redis, client, logger)
+	told, err := l.observer(opts.redis, logger)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

@@ -33,7 +33,7 @@ func rightsOf(t *testing.T, paragraph string) (rules []string) {
 		"redisdirectory": func() ([]string, error) { return redisdirectory.ACLRules("", "") },
 		"redisswitch":    func() ([]string, error) { return redisswitch.ACLRules("") },
 		"report":         func() ([]string, error) { return report.ACLRules("") },
-		"redisusage":     func() ([]string, error) { return redisusage.ACLRules("", true) },
+		"redisusage":     func() ([]string, error) { return redisusage.ACLRules("") },
 		"redisstream":    func() ([]string, error) { return redisstream.ACLRules("") },
 	}
 	for _, named := range regexp.MustCompile("`(\\w+)\\.ACLRules`").FindAllStringSubmatch(paragraph, -1) {

@@ -2,7 +2,6 @@ package usage
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -38,15 +37,13 @@ type Refused struct {
 }
 
 // Refusals counts what an instance refuses, by tenant and limit. The zero value is ready. It is safe for concurrent use, and allocates nothing for
-// a tenant and limit that was counted in the same hour before. It is an observer: put it into Config.Observe.Observer of package ratelimit.
+// a tenant and limit that was counted in the same hour before. report.Reporter has one.
 //
 // Once a second one goroutine takes a [Refusals.Snapshot], stores it, and says so by [Refusals.Stored].
 type Refusals struct {
 	mu    sync.Mutex
 	hours []*refusedHour
 }
-
-var _ event.Counter = (*Refusals)(nil)
 
 // refusedHour is what was counted in an hour.
 type refusedHour struct {
@@ -60,10 +57,7 @@ type refusedBy struct{ level, name string }
 // refusedCount is how much was counted, how much of it a snapshot has had, and how much is stored.
 type refusedCount struct{ n, reported, stored int64 }
 
-// Observe implements [event.Observer].
-func (*Refusals) Observe(context.Context, event.Event) {}
-
-// Count implements [event.Counter].
+// Count counts a decision that has refused an operation.
 func (r *Refusals) Count(v event.Verdict) {
 	if !v.Refused || v.Outcome == "validated" {
 		return

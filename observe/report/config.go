@@ -99,5 +99,5 @@ func ACLRules(namespace string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
-	return append(rules, "~"+place.activityKey(), "+xrange", "+xrevrange"), nil
+	return append(rules, "~"+place.activityKey(), "~rl:"+place.Namespace+":refused:*", "+xrange", "+xrevrange", "+hset"), nil
 }

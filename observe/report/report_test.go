@@ -17,6 +17,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
+	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
 const (
@@ -217,4 +218,41 @@ func TestEveryMistakeInAConfigurationIsReported(t *testing.T) {
 	}
 	_, err = report.NewReader(report.Place{})
 	require.ErrorContains(t, err, "Client")
+}
+
+func TestRefusalsOfAnHourSurviveARestartOfTheRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	client := redistest.Connect(t, server.Addr)
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: patience})
+	require.NoError(t, err)
+	source, err := redisusage.NewReader(redisusage.Config{Client: client}, store)
+	require.NoError(t, err)
+	blocked := event.Verdict{At: time.Now(), Tenant: "acme", Outcome: "blocked", Refused: true}
+	reaches := func(want int64) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			n := int64(0)
+			rows, _, err := source.Refused(t.Context(), blocked.At, "")
+			for _, row := range rows {
+				n += row.N
+			}
+			return err == nil && n == want
+		}, patience, soon)
+	}
+	var instances []*report.Reporter
+	for i := range 3 {
+		one := instance(t, client, fmt.Sprint("instance-", i))
+		for range 5 {
+			one.Count(blocked)
+		}
+		instances = append(instances, one)
+	}
+	reaches(15)
+	server.Kill()
+	for _, one := range instances {
+		one.Count(blocked)
+	}
+	require.NoError(t, server.Restart())
+	reaches(18)
 }

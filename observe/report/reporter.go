@@ -15,6 +15,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redisrun"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
+	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
 const (
@@ -38,11 +40,13 @@ type Reporter struct {
 	counter *counter
 	pending *pending
 	told    *told
-	encoder *stream.Encoder
-	events  *redisstream.Sink
-	metrics *instruments
-	stop    context.CancelFunc
-	ended   sync.WaitGroup
+	// refusals are those of whole hours, which a collector reads.
+	refusals usage.Refusals
+	encoder  *stream.Encoder
+	events   *redisstream.Sink
+	metrics  *instruments
+	stop     context.CancelFunc
+	ended    sync.WaitGroup
 
 	// What follows belongs to the goroutine of the loop. unsent are the events that the Redis has not taken. written is when an activity was
 	// written, from since when the next one counts, and wait until when the Redis is left alone.
@@ -105,7 +109,10 @@ func (r *Reporter) Close() error {
 }
 
 // Count implements [event.Counter].
-func (r *Reporter) Count(v event.Verdict) { r.counter.count(&v) }
+func (r *Reporter) Count(v event.Verdict) {
+	r.counter.count(&v)
+	r.refusals.Count(v)
+}
 
 // Observe implements [event.Observer].
 func (r *Reporter) Observe(ctx context.Context, e event.Event) { r.Keep(ctx, e) }
@@ -161,6 +168,7 @@ func (r *Reporter) write(ctx context.Context, now time.Time) error {
 	if activity != nil {
 		r.append(ctx, pipe, activity, now)
 	}
+	redisusage.AppendRefusals(ctx, pipe, r.cfg.Namespace, r.run, r.refusals.Snapshot())
 	if pipe.Len() == 0 {
 		return nil
 	}
@@ -169,6 +177,7 @@ func (r *Reporter) write(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
+	r.refusals.Stored()
 	return nil
 }
 

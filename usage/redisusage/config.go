@@ -52,21 +52,12 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
 }
 
-// ACLRules returns the least rights in Redis with which an instance reports refusals, as rules for ACL SETUSER that are added to those of
-// bucket.ACLRules. collects has those of a collector instead, which may list the names of all keys of the server. An empty namespace means main. The
-// error is that of one that [Start] refuses.
-func ACLRules(namespace string, collects bool) ([]string, error) {
+// ACLRules returns the least rights in Redis of a collector, as rules for ACL SETUSER that are added to those of bucket.ACLRules. It may list
+// the names of all keys of the server. An empty namespace means main. The error is that of one that [NewReader] refuses.
+func ACLRules(namespace string) ([]string, error) {
 	cfg := Config{Namespace: namespace}.withDefaults()
 	if _, err := bucket.ACLRules(cfg.Namespace, false); err != nil {
 		return nil, fmt.Errorf("redisusage: %w", err)
 	}
-	commands := []string{"hset", "pexpire"}
-	if collects {
-		commands = []string{"evalsha", "eval", "time", "hscan", "scan", "getrange"}
-	}
-	rules := []string{"~" + cfg.prefix() + "*"}
-	for _, command := range commands {
-		rules = append(rules, "+"+command)
-	}
-	return rules, nil
+	return []string{"~" + cfg.prefix() + "*", "+evalsha", "+eval", "+time", "+hscan", "+scan", "+getrange"}, nil
 }

@@ -1,5 +1,5 @@
-// Package redisusage brings the refusals of an instance into a Redis once a second, and has a collector read them and what the store of budgets has
-// counted: package usage.
+// Package redisusage has a collector read in a Redis what the store of budgets has counted, and what instances have refused: package usage.
+// Instances write their refusals with report.Reporter.
 //
 // There is one hash for each hour, with a life of two days:
 //

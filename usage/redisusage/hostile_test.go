@@ -20,7 +20,7 @@ func TestForeignWritesAreLeftOut(t *testing.T) {
 	client, test, ctx := redistest.Connect(t, addr), plain(t, addr), t.Context()
 	hour := time.Now().UTC().Truncate(time.Hour)
 	want := []usage.Refused{{Run: run, Tenant: "acme", Limit: "blocked", Hour: hour, N: 3}}
-	require.NoError(t, redisusage.WriteRefusals(ctx, redisusage.Config{Client: client}, run, want))
+	require.NoError(t, store(ctx, client, run, want))
 	hash := "rl:main:refused:" + strconv.FormatInt(hour.Unix()/3600, 10)
 	for field, value := range map[string]string{
 		"x": "1", "": "1", run: "1", run + ":": "1", run + ":-1:x": "1", run + ":9:x": "1", run + ":99999999999:x": "1", "norun:1:xy": "1",
@@ -48,7 +48,7 @@ func TestForeignWritesAreLeftOut(t *testing.T) {
 func TestRefusalsHaveALife(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t).Addr
-	require.NoError(t, redisusage.WriteRefusals(t.Context(), redisusage.Config{Client: redistest.Connect(t, addr)}, run, []usage.Refused{{Tenant: "acme", Limit: "x", Hour: time.Now(), N: 1}}))
+	require.NoError(t, store(t.Context(), redistest.Connect(t, addr), run, []usage.Refused{{Tenant: "acme", Limit: "x", Hour: time.Now(), N: 1}}))
 	keys, err := plain(t, addr).Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
@@ -60,11 +60,8 @@ func TestRefusalsHaveALife(t *testing.T) {
 
 func TestConfigMistakes(t *testing.T) {
 	t.Parallel()
-	_, err := redisusage.Start(redisusage.WriterConfig{Config: redisusage.Config{Namespace: "a:b"}})
-	for _, field := range []string{"Client", "Namespace", "Refusals"} {
+	_, err := redisusage.NewReader(redisusage.Config{Namespace: "a:b"}, nil)
+	for _, field := range []string{"Client", "Namespace", "store"} {
 		require.ErrorContains(t, err, field)
 	}
-	_, err = redisusage.NewReader(redisusage.Config{}, nil)
-	require.ErrorContains(t, err, "Client")
-	require.ErrorContains(t, err, "store")
 }

@@ -3,8 +3,6 @@ package redisusage_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 	"github.com/gqlgen-ratelimit/ratelimit/usage/usagetest"
@@ -27,14 +26,20 @@ const (
 	run      = "00000000000000b0"
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
-
 // plain returns a client for the test itself, which may wait.
 func plain(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+// store writes what an instance has refused.
+func store(ctx context.Context, client redis.UniversalClient, run string, refused []usage.Refused) error {
+	pipe := client.Pipeline()
+	redisusage.AppendRefusals(ctx, pipe, "", run, refused)
+	_, err := pipe.Exec(ctx)
+	return err
 }
 
 func storeOf(t testing.TB, client redis.UniversalClient) *bucket.Redis {
@@ -57,7 +62,7 @@ func scene(t *testing.T, writes, reads redis.UniversalClient) usagetest.Scene {
 	return usagetest.Scene{
 		Source: reader(t, reads), Store: storeOf(t, writes),
 		Refuse: func(ctx context.Context, run string, refused []usage.Refused) error {
-			return redisusage.WriteRefusals(ctx, redisusage.Config{Client: writes}, run, refused)
+			return store(ctx, writes, run, refused)
 		},
 	}
 }
@@ -80,13 +85,16 @@ func cluster(t *testing.T, addrs []string, user string) redis.UniversalClient {
 	return redistest.ConnectWith(t, "", cfg)
 }
 
+// rights are those of the user that writes, and of the one that reads.
+var rights = map[string]func(namespace string) ([]string, error){"limiter": report.ACLRules, "collector": redisusage.ACLRules}
+
 // allow makes users with the rights that are documented.
 func allow(t *testing.T, cluster bool, addrs ...string) {
 	t.Helper()
-	for user, collects := range map[string]bool{"limiter": false, "collector": true} {
+	for user, rulesOf := range rights {
 		rules, err := bucket.ACLRules("", cluster)
 		require.NoError(t, err)
-		more, err := redisusage.ACLRules("", collects)
+		more, err := rulesOf("")
 		require.NoError(t, err)
 		for _, addr := range addrs {
 			args := []any{"ACL", "SETUSER", user, "on", ">secret"}
@@ -159,8 +167,8 @@ func TestEachRightIsNeeded(t *testing.T) {
 	require.NoError(t, err)
 	// Budgets need some of them anyway.
 	more := map[string][]string{}
-	for user, collects := range map[string]bool{"limiter": false, "collector": true} {
-		more[user], err = redisusage.ACLRules("", collects)
+	for user, rulesOf := range rights {
+		more[user], err = rulesOf("")
 		require.NoError(t, err)
 	}
 	use := func(without string) error {
@@ -177,7 +185,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 		require.NoError(t, admin.FlushAll(ctx).Err())
 		client := redistest.Connect(t, "redis://limiter:secret@"+addr)
 		hour := time.Now().UTC().Truncate(time.Hour)
-		err := redisusage.WriteRefusals(ctx, redisusage.Config{Client: client}, run, []usage.Refused{{Tenant: "acme", Limit: "blocked", Hour: hour, N: 1}})
+		err := store(ctx, client, run, []usage.Refused{{Tenant: "acme", Limit: "blocked", Hour: hour, N: 1}})
 		if err == nil {
 			_, err = storeOf(t, client).Take(ctx, bucket.Take{Tenant: "ac me", Usage: &bucket.Usage{}, Amounts: bucket.Amounts{{Unit: bucket.Points, N: 1}}})
 		}
@@ -198,53 +206,11 @@ func TestEachRightIsNeeded(t *testing.T) {
 		return err
 	}
 	require.NoError(t, use(""))
-	for _, rule := range slices.Concat(more["limiter"], more["collector"]) {
+	for _, rule := range append(more["collector"], "+hset") {
 		if strings.HasPrefix(rule, "+") {
 			require.Error(t, use(rule), rule)
 		}
 	}
-	_, err = redisusage.ACLRules("a:b", false)
+	_, err = redisusage.ACLRules("a:b")
 	require.Error(t, err)
-}
-
-func TestWriter(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	client := redistest.Connect(t, server.Addr)
-	source, hour := reader(t, client), time.Now().UTC().Truncate(time.Hour)
-	sum := func() (n int64) {
-		for cursor := ""; ; {
-			page, next, err := source.Refused(t.Context(), hour, cursor)
-			if err != nil {
-				return -1
-			}
-			for _, one := range page {
-				n += one.N
-			}
-			if cursor = next; next == "" {
-				return n
-			}
-		}
-	}
-	reaches := func(want int64) {
-		t.Helper()
-		require.Eventually(t, func() bool { return sum() == want }, patience, soon)
-	}
-	instances := make([]*usage.Refusals, 3)
-	for i := range instances {
-		instances[i] = new(usage.Refusals)
-		w, err := redisusage.Start(redisusage.WriterConfig{Config: redisusage.Config{Client: client}, Refusals: instances[i], Logger: quiet})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, w.Close()) })
-		for range 5 {
-			instances[i].Add(hour, "acme", "blocked")
-		}
-	}
-	reaches(15)
-	server.Kill()
-	for _, one := range instances {
-		one.Add(hour, "acme", "blocked")
-	}
-	require.NoError(t, server.Restart())
-	reaches(18)
 }

@@ -28,15 +28,15 @@ const (
 	maxDigits = 19
 )
 
-// WriteRefusals stores what a run of an instance has refused, where a collector reads it. The name of the run is that of no other.
-func WriteRefusals(ctx context.Context, cfg Config, run string, all []usage.Refused) error {
-	cfg = cfg.withDefaults()
+// AppendRefusals adds commands to a pipeline that store what a run of an instance has refused, where a collector reads it. The run has a name
+// of redisrun.New. Numbers are absolute: a command may be sent again. An empty namespace means main.
+func AppendRefusals(ctx context.Context, pipe redis.Pipeliner, namespace, run string, all []usage.Refused) {
+	cfg := Config{Namespace: namespace}.withDefaults()
 	fields := make(map[time.Time][]any)
 	for i := range all {
 		r := &all[i]
 		fields[r.Hour] = append(fields[r.Hour], refusedField(run, r), r.N)
 	}
-	pipe := cfg.Client.Pipeline()
 	for hour, of := range fields {
 		key := cfg.refused(hour)
 		for len(of) > 0 {
@@ -46,15 +46,6 @@ func WriteRefusals(ctx context.Context, cfg Config, run string, all []usage.Refu
 		}
 		pipe.PExpire(ctx, key, usage.CountsLife+time.Hour)
 	}
-	if pipe.Len() == 0 {
-		return nil
-	}
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("redisusage: %w", err)
-	}
-	return nil
 }
 
 // refusedField is the field of a row.
