@@ -117,9 +117,23 @@ func (p *pool) lock(port int) (bool, error) {
 		return false, fmt.Errorf("freeport: lock %s: %w", p.path, err)
 	}
 	p.mine[port] = true
-	listener, err := net.Listen("tcp", address(port))
+	return vacant(port)
+}
+
+// vacant reports whether nobody listens at a port of the loopback. No process begins meanwhile: it would have the socket until it is its program,
+// and the port would be taken as long.
+func vacant(port int) (bool, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
-		return false, nil //nolint:nilerr // somebody listens there
+		return false, fmt.Errorf("freeport: %w", err)
 	}
-	return true, listener.Close()
+	defer func() { _ = syscall.Close(socket) }()
+	// Connections that have ended take no port away.
+	if err := syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return false, fmt.Errorf("freeport: %w", err)
+	}
+	err = syscall.Bind(socket, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+	return err == nil, nil //nolint:nilerr // somebody listens there
 }

@@ -87,8 +87,8 @@ func TestProcessesThatAskAtOnceHaveNoPortTwice(t *testing.T) {
 	require.Len(t, seen, processes*each)
 }
 
-func TestAPortOnWhichSomebodyListensIsNotGivenNorOneThatIsGivenAlready(t *testing.T) {
-	t.Parallel()
+// TestAPortOnWhichSomebodyListensIsNotGiven runs alone: a process that another test begins would have the listener for a moment after it is closed.
+func TestAPortOnWhichSomebodyListensIsNotGiven(t *testing.T) {
 	ports, err := freeport.Reserve(1)
 	require.NoError(t, err)
 	port := ports[0]
@@ -104,6 +104,34 @@ func TestAPortOnWhichSomebodyListensIsNotGivenNorOneThatIsGivenAlready(t *testin
 	require.Equal(t, []int{port}, ports)
 	_, err = p.Take(1)
 	require.ErrorIs(t, err, freeport.ErrNoneLeft)
+}
+
+// TestAProcessThatIsBegunMeanwhileHoldsNoPort asks for ports while processes are begun, which have all files of this one until they are the program.
+func TestAProcessThatIsBegunMeanwhileHoldsNoPort(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	var beginning sync.WaitGroup
+	for range 2 {
+		beginning.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+					_ = exec.Command("true").Run()
+				}
+			}
+		})
+	}
+	t.Cleanup(beginning.Wait)
+	t.Cleanup(func() { close(over) })
+	for range 300 {
+		at, err := freeport.Address()
+		require.NoError(t, err)
+		listener, err := net.Listen("tcp", at)
+		require.NoError(t, err)
+		require.NoError(t, listener.Close())
+	}
 }
 
 func TestNoConnectionLeavesFromAReservedPort(t *testing.T) {
