@@ -135,5 +135,6 @@ func vacant(port int) (bool, error) {
 		return false, fmt.Errorf("freeport: %w", err)
 	}
 	err = syscall.Bind(socket, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
-	return err == nil, nil //nolint:nilerr // somebody listens there
+	// Otherwise somebody listens there.
+	return err == nil, nil
 }
