@@ -148,7 +148,7 @@ func TestTheGuideOfWebhooksIsFollowedLineByLineToAReceiverInPython(t *testing.T)
 	body := `{"type": "again"}`
 	for at, want := range map[time.Duration]int{0: http.StatusNoContent, time.Hour: http.StatusUnauthorized, -time.Hour: http.StatusUnauthorized} {
 		header := http.Header{}
-		require.NoError(t, webhook.Sign(header, id, time.Now().Add(at), []byte(body), webhook.NewPrivateKey(), webhook.NewSecret(), secret))
+		require.NoError(t, webhook.Sign(header, id, time.Now().Add(at), []byte(body), webhook.NewSecret(), secret))
 		require.Equal(t, want, python.post(header, body))
 		require.Equal(t, http.StatusUnauthorized, python.post(header, body+" "))
 	}

@@ -141,7 +141,7 @@ func hooksAt(t *testing.T, ports ...string) string {
 // register registers a receiver as an endpoint of a tenant.
 func (r *running) register(token, tenant string, to *receiver) {
 	r.Helper()
-	var made struct{ ID, Secret, PublicKey string }
+	var made struct{ ID, Secret string }
 	answer := r.ask(http.StatusCreated, http.MethodPost, "/v1/orgs/"+tenant+"/ratelimit/webhooks", token, fmt.Sprintf(`{"url": %q}`, to.server.URL+"/in"))
 	require.NoError(r, json.Unmarshal([]byte(answer), &made))
 	secret, err := webhook.ParseSecret(made.Secret)

@@ -17,7 +17,7 @@ func TestWebhooksAreThoseOfTheLibraryOfStandardWebhooks(t *testing.T) {
 	require.NoError(t, err)
 
 	header := http.Header{}
-	require.NoError(t, webhook.Sign(header, "msg_1", now, body, webhook.NewPrivateKey(), webhook.NewSecret(), secret))
+	require.NoError(t, webhook.Sign(header, "msg_1", now, body, webhook.NewSecret(), secret))
 	require.NoError(t, theirs.Verify(body, header))
 	require.Error(t, theirs.Verify(append(body, ' '), header))
 

@@ -23,21 +23,8 @@ type Message struct {
 type Endpoint struct {
 	// URL is what [Sender.CheckURL] takes.
 	URL string
-	// Secrets sign messages, two while one takes the place of another, and so do Keys. There are one to four of both.
+	// Secrets sign messages: one, or two while one takes the place of another.
 	Secrets []Secret
-	Keys    []PrivateKey
-}
-
-// signers are all that sign.
-func (e *Endpoint) signers() (all []Signer) {
-	// Receivers try signatures in their order: Standard Webhooks prefers keys.
-	for _, k := range e.Keys {
-		all = append(all, k)
-	}
-	for _, s := range e.Secrets {
-		all = append(all, s)
-	}
-	return all
 }
 
 // Outcome is what an attempt came to.
@@ -111,7 +98,7 @@ func (s *Sender) Send(ctx context.Context, to Endpoint, m Message) Result {
 	}
 	request.Header.Set("Content-Type", "application/cloudevents+json")
 	request.Header.Set("User-Agent", s.cfg.UserAgent)
-	if err := Sign(request.Header, m.ID, time.Now(), m.Body, to.signers()...); err != nil {
+	if err := Sign(request.Header, m.ID, time.Now(), m.Body, to.Secrets...); err != nil {
 		return Result{Outcome: Refused, Reason: ReasonMessage, Err: err}
 	}
 	// A transport follows no redirects.

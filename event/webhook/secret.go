@@ -69,7 +69,3 @@ func (s Secret) mac(id, timestamp string, body []byte) []byte {
 	_, _ = h.Write(body)
 	return h.Sum(nil)
 }
-
-func (s Secret) sign(id, timestamp string, body []byte) string {
-	return version + base64.StdEncoding.EncodeToString(s.mac(id, timestamp, body))
-}

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -21,41 +20,30 @@ const (
 	HeaderID = "Webhook-Id"
 	// HeaderTimestamp has the time of the attempt, in seconds since 1970.
 	HeaderTimestamp = "Webhook-Timestamp"
-	// HeaderSignature has signatures with a space between them, one for each secret and key that is in use.
+	// HeaderSignature has signatures with a space between them, one for each secret that is in use.
 	HeaderSignature = "Webhook-Signature"
 )
 
-const (
-	// version is that of signatures with HMAC-SHA256, and versionKey that of those with Ed25519.
-	version    = "v1,"
-	versionKey = "v1a,"
-)
+// version is that of signatures with HMAC-SHA256.
+const version = "v1,"
 
-// A Signer signs messages. It is a [Secret] or a [PrivateKey].
-type Signer interface {
-	// IsZero says whether it is none.
-	IsZero() bool
-	// sign returns a signature with its version.
-	sign(id, timestamp string, body []byte) string
-}
-
-// Sign sets the headers of an attempt, signed with each of the signers: two of a kind while one takes the place of another. The error is that of an id which is
-// none (1 to 128 characters of A-Z a-z 0-9 _ -), or of signers of which none is given, more than four, or one is zero.
-func Sign(header http.Header, id string, at time.Time, body []byte, signers ...Signer) error {
-	const most = 4
+// Sign sets the headers of an attempt, signed with each of the secrets: two while one takes the place of another. The error is that of an id which is
+// none (1 to 128 characters of A-Z a-z 0-9 _ -), or of secrets of which none is given, more than two, or one is zero.
+func Sign(header http.Header, id string, at time.Time, body []byte, secrets ...Secret) error {
+	const most = 2
 	if !validID(id) {
 		return fmt.Errorf("webhook: the id %.40q: write 1 to %d characters of A-Z a-z 0-9 _ -", id, maxID)
 	}
-	if len(signers) == 0 || len(signers) > most {
-		return fmt.Errorf("webhook: %d secrets and keys: give 1 to %d", len(signers), most)
+	if len(secrets) == 0 || len(secrets) > most {
+		return fmt.Errorf("webhook: %d secrets: give 1 or %d", len(secrets), most)
 	}
 	timestamp := strconv.FormatInt(at.Unix(), 10)
-	signatures := make([]string, 0, len(signers))
-	for _, s := range signers {
+	signatures := make([]string, 0, len(secrets))
+	for _, s := range secrets {
 		if s.IsZero() {
-			return errors.New("webhook: a secret or key is zero: make it with NewSecret, ParseSecret, NewPrivateKey or ParsePrivateKey")
+			return errors.New("webhook: a secret is zero: make it with NewSecret or ParseSecret")
 		}
-		signatures = append(signatures, s.sign(id, timestamp, body))
+		signatures = append(signatures, version+base64.StdEncoding.EncodeToString(s.mac(id, timestamp, body)))
 	}
 	header.Set(HeaderID, id)
 	header.Set(HeaderTimestamp, timestamp)
@@ -77,8 +65,8 @@ func validID(id string) bool {
 }
 
 var (
-	// ErrSignature says that a message is not from whom has the secret or the key: a header is missing or malformed, or no signature is right.
-	ErrSignature = errors.New("webhook: the message is not signed with the secret or key")
+	// ErrSignature says that a message is not from whom has the secret: a header is missing or malformed, or no signature is right.
+	ErrSignature = errors.New("webhook: the message is not signed with the secret")
 	// ErrTime says that a message was signed too long ago, or too far ahead: it may be a replay, or a clock is wrong.
 	ErrTime = errors.New("webhook: the message was not signed of late")
 	// ErrBody says that the body could not be read, or is larger than any webhook.
@@ -88,17 +76,15 @@ var (
 // DefaultTolerance is by how much the time of a message may differ from the clock of its receiver.
 const DefaultTolerance = 5 * time.Minute
 
-// A Verifier tells messages from forged ones. It is a value: its zero value verifies nothing, because it has neither secret nor key. It is safe for concurrent use.
+// A Verifier tells messages from forged ones. It is a value: its zero value verifies nothing, because it has no secret. It is safe for concurrent use.
 type Verifier struct {
 	// Secrets are those that are right, such as the old and the new one while the secret is changed.
 	Secrets []Secret
-	// Keys are public keys that are right. One signature of any secret or key is enough.
-	Keys []PublicKey
 	// Tolerance is by how much the time of a message may differ from the clock. Zero or less means [DefaultTolerance].
 	Tolerance time.Duration
 }
 
-// Read returns the body of a request that was signed with one of the secrets or keys of late, and its id: who has seen the id has seen the message. It
+// Read returns the body of a request that was signed with one of the secrets of late, and its id: who has seen the id has seen the message. It
 // reads 64 KiB at most. The error is [ErrSignature], [ErrTime] or [ErrBody].
 func (v Verifier) Read(r *http.Request) (id string, body []byte, err error) {
 	const most = 64 << 10
@@ -112,7 +98,7 @@ func (v Verifier) Read(r *http.Request) (id string, body []byte, err error) {
 	return r.Header.Get(HeaderID), body, nil
 }
 
-// Verify says whether body, exactly as it came, and the headers were signed with one of the secrets or keys, at a time near now. The error is [ErrSignature]
+// Verify says whether body, exactly as it came, and the headers were signed with one of the secrets, at a time near now. The error is [ErrSignature]
 // or [ErrTime]. How long it takes does not depend on how much of a signature is right.
 func (v Verifier) Verify(header http.Header, body []byte, now time.Time) error {
 	id, timestamp, signatures := header.Values(HeaderID), header.Values(HeaderTimestamp), header.Values(HeaderSignature)
@@ -136,18 +122,16 @@ func (v Verifier) Verify(header http.Header, body []byte, now time.Time) error {
 	return nil
 }
 
-// signed says whether one of the first signatures is that of a secret or a key. Versions that it does not know are those of others.
+// signed says whether one of the first signatures is that of a secret. Versions that it does not know are those of others.
 func (v Verifier) signed(list, id, timestamp string, body []byte) bool {
 	const most = 16
-	var macs, signatures [][]byte
+	var macs [][]byte
 	for signature := range strings.SplitSeq(list, " ") {
-		if len(macs)+len(signatures) == most {
+		if len(macs) == most {
 			break
 		}
-		if mac := decoded(signature, version, sha256.Size); mac != nil {
+		if mac := decoded(signature); mac != nil {
 			macs = append(macs, mac)
-		} else if one := decoded(signature, versionKey, ed25519.SignatureSize); one != nil {
-			signatures = append(signatures, one)
 		}
 	}
 	for _, s := range v.Secrets {
@@ -159,23 +143,14 @@ func (v Verifier) signed(list, id, timestamp string, body []byte) bool {
 			return true
 		}
 	}
-	for _, k := range v.Keys {
-		if k.IsZero() {
-			continue
-		}
-		message := content(id, timestamp, body)
-		if slices.ContainsFunc(signatures, func(one []byte) bool { return ed25519.Verify([]byte(k.key), message, one) }) {
-			return true
-		}
-	}
 	return false
 }
 
-// decoded returns a signature of a version and of so many bytes, nil if it is none.
-func decoded(signature, version string, size int) []byte {
+// decoded returns a signature with HMAC-SHA256, nil if it is none.
+func decoded(signature string) []byte {
 	encoded, known := strings.CutPrefix(signature, version)
 	given, err := base64.StdEncoding.DecodeString(encoded)
-	if !known || err != nil || len(given) != size {
+	if !known || err != nil || len(given) != sha256.Size {
 		return nil
 	}
 	return given

@@ -1,13 +1,16 @@
 // Package delivery brings messages to many endpoints, again and again until each is delivered or dead (package webhook). A slow endpoint holds up no other.
 //
-// Messages wait in [Deliveries], of which [Memory] is one: what waits there is lost with its process. A [Worker] brings them.
+// Messages wait in [Deliveries], such as a table. A [Worker] brings them.
 package delivery
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
 )
 
@@ -48,3 +51,10 @@ var (
 	// ErrNotDead says that an endpoint has no dead record of that id.
 	ErrNotDead = errors.New("delivery: the endpoint has no dead message of this id")
 )
+
+// MessageID returns the webhook-id of an event: the same each time, and another for each source and id, whatever characters these have.
+func MessageID(e *stream.Envelope) string {
+	const bytes = 16
+	sum := sha256.Sum256([]byte(e.Source + "\x00" + e.ID))
+	return "msg_" + hex.EncodeToString(sum[:bytes])
+}

@@ -16,25 +16,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/deliverytest"
 )
 
-func TestMemoryKeepsTheContract(t *testing.T) {
-	deliverytest.Run(t, func(*testing.T) delivery.Deliveries { return &delivery.Memory{} })
-}
-
-func TestAMemoryIsBoundedAndOneEndpointLeavesRoomToOthers(t *testing.T) {
-	m := &delivery.Memory{}
-	fill := func(endpoint string) (n int) {
-		for {
-			message := webhook.Message{ID: fmt.Sprint(n), Body: make([]byte, webhook.MaxBody)}
-			if err := m.Put(t.Context(), delivery.Record{Endpoint: endpoint, Delivery: webhook.Begin(message, time.Now())}); err != nil {
-				require.ErrorIs(t, err, delivery.ErrFull)
-				return n
-			}
-			n++
-		}
-	}
-	require.Equal(t, delivery.MaxWaiting, fill("loud"))
-	require.Equal(t, delivery.MaxWaiting, fill("louder"))
-	require.Positive(t, fill("quiet"))
+func TestTheMemoryOfTheseTestsKeepsTheContract(t *testing.T) {
+	deliverytest.Run(t, func(*testing.T) delivery.Deliveries { return &memory{} })
 }
 
 // endpoints answer by their id, and remember when.
@@ -73,12 +56,12 @@ func (e *endpoints) times(id string) int {
 
 func TestASlowEndpointHoldsUpNobodyAndNothingIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, all := &delivery.Memory{}, &endpoints{sent: map[string][]time.Time{}}
+		kept, all := &memory{}, &endpoints{sent: map[string][]time.Time{}}
 		var gone []string
 		put := func(endpoint string, n int) {
 			for i := range n {
 				message := webhook.Message{ID: fmt.Sprint(endpoint, i)}
-				require.NoError(t, memory.Put(t.Context(), delivery.Record{Endpoint: endpoint, Delivery: webhook.Begin(message, time.Now())}))
+				require.NoError(t, kept.Put(t.Context(), delivery.Record{Endpoint: endpoint, Delivery: webhook.Begin(message, time.Now())}))
 			}
 		}
 		put("slow", 20)
@@ -90,7 +73,7 @@ func TestASlowEndpointHoldsUpNobodyAndNothingIsLost(t *testing.T) {
 		put("later", 1)
 		began := time.Now()
 		w, err := delivery.Start(delivery.Config{
-			Deliveries: memory, Sender: all, Gone: func(_ context.Context, id string) { gone = append(gone, id) },
+			Deliveries: kept, Sender: all, Gone: func(_ context.Context, id string) { gone = append(gone, id) },
 			Endpoint: func(_ context.Context, id string) (webhook.Endpoint, error) {
 				switch {
 				case id == "unknown":
@@ -113,7 +96,7 @@ func TestASlowEndpointHoldsUpNobodyAndNothingIsLost(t *testing.T) {
 		require.Equal(t, webhook.MaxAttempts, all.times("panics"), "an attempt that panics has failed")
 		require.Equal(t, 1, all.times("later"), "an attempt that could not be made counts for nothing")
 		for endpoint, reason := range map[string]webhook.Reason{"unknown": webhook.ReasonURL, "panics": webhook.ReasonMessage} {
-			dead, err := memory.Dead(t.Context(), endpoint, 10)
+			dead, err := kept.Dead(t.Context(), endpoint, 10)
 			require.NoError(t, err)
 			require.Len(t, dead, 1)
 			require.Equal(t, reason, dead[0].Delivery.Reason)
@@ -124,16 +107,16 @@ func TestASlowEndpointHoldsUpNobodyAndNothingIsLost(t *testing.T) {
 
 func TestAWorkerThatEndsCountsNoAttemptAndLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, all := &delivery.Memory{}, &endpoints{sent: map[string][]time.Time{}}
-		require.NoError(t, memory.Put(t.Context(), delivery.Record{Endpoint: "slow", Delivery: webhook.Begin(webhook.Message{ID: "1"}, time.Now())}))
+		kept, all := &memory{}, &endpoints{sent: map[string][]time.Time{}}
+		require.NoError(t, kept.Put(t.Context(), delivery.Record{Endpoint: "slow", Delivery: webhook.Begin(webhook.Message{ID: "1"}, time.Now())}))
 		w, err := delivery.Start(delivery.Config{
-			Deliveries: memory, Sender: all, Gone: func(context.Context, string) {},
+			Deliveries: kept, Sender: all, Gone: func(context.Context, string) {},
 			Endpoint: func(_ context.Context, id string) (webhook.Endpoint, error) { return webhook.Endpoint{URL: id}, nil },
 		})
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(t, w.Close(t.Context()))
-		again, err := memory.Due(t.Context(), time.Now(), time.Minute, 1, 1)
+		again, err := kept.Due(t.Context(), time.Now(), time.Minute, 1, 1)
 		require.NoError(t, err)
 		require.Len(t, again, 1)
 		require.Zero(t, again[0].Delivery.Attempts)
@@ -159,23 +142,23 @@ func TestAWorkerThatEndsGivesBackWhatItHasLeasedAndNotTried(t *testing.T) {
 		<-ctx.Done()
 		return webhook.Endpoint{}, errors.Join(ctx.Err(), delivery.ErrLater)
 	}
-	for name, start := range map[string]func(m *delivery.Memory) delivery.Config{
-		"while it leases": func(m *delivery.Memory) delivery.Config {
+	for name, start := range map[string]func(m *memory) delivery.Config{
+		"while it leases": func(m *memory) delivery.Config {
 			return delivery.Config{Deliveries: tardy{m}, Endpoint: known}
 		},
-		"while it asks for the endpoint": func(m *delivery.Memory) delivery.Config { return delivery.Config{Deliveries: m, Endpoint: unknown} },
+		"while it asks for the endpoint": func(m *memory) delivery.Config { return delivery.Config{Deliveries: m, Endpoint: unknown} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				memory := &delivery.Memory{}
-				require.NoError(t, memory.Put(t.Context(), delivery.Record{Endpoint: "slow", Delivery: webhook.Begin(webhook.Message{ID: "1"}, time.Now())}))
-				cfg := start(memory)
+				kept := &memory{}
+				require.NoError(t, kept.Put(t.Context(), delivery.Record{Endpoint: "slow", Delivery: webhook.Begin(webhook.Message{ID: "1"}, time.Now())}))
+				cfg := start(kept)
 				cfg.Sender, cfg.Gone = &endpoints{sent: map[string][]time.Time{}}, func(context.Context, string) {}
 				w, err := delivery.Start(cfg)
 				require.NoError(t, err)
 				synctest.Wait()
 				require.NoError(t, w.Close(t.Context()))
-				again, err := memory.Due(t.Context(), time.Now(), time.Minute, 1, 1)
+				again, err := kept.Due(t.Context(), time.Now(), time.Minute, 1, 1)
 				require.NoError(t, err)
 				require.Len(t, again, 1)
 				require.Zero(t, again[0].Delivery.Attempts)
@@ -186,10 +169,10 @@ func TestAWorkerThatEndsGivesBackWhatItHasLeasedAndNotTried(t *testing.T) {
 
 func TestWhatIsPutIsBroughtAtOnceAndItsAttemptIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, all := &delivery.Memory{}, &endpoints{sent: map[string][]time.Time{}}
+		kept, all := &memory{}, &endpoints{sent: map[string][]time.Time{}}
 		told := make(chan delivery.Record, 10)
 		w, err := delivery.Start(delivery.Config{
-			Deliveries: memory, Sender: all, Gone: func(context.Context, string) {},
+			Deliveries: kept, Sender: all, Gone: func(context.Context, string) {},
 			Endpoint: func(_ context.Context, id string) (webhook.Endpoint, error) { return webhook.Endpoint{URL: id}, nil },
 			Told:     func(_ context.Context, r delivery.Record, _ webhook.Result) { told <- r },
 		})
@@ -197,7 +180,7 @@ func TestWhatIsPutIsBroughtAtOnceAndItsAttemptIsTold(t *testing.T) {
 		synctest.Wait()
 		for i := range 4 {
 			message := webhook.Message{ID: fmt.Sprint(i)}
-			require.NoError(t, memory.Put(t.Context(), delivery.Record{Endpoint: "fine", Delivery: webhook.Begin(message, time.Now())}))
+			require.NoError(t, kept.Put(t.Context(), delivery.Record{Endpoint: "fine", Delivery: webhook.Begin(message, time.Now())}))
 		}
 		w.Wake()
 		time.Sleep(200 * time.Millisecond) //nolint:forbidigo // In a synctest bubble.

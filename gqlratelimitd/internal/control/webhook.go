@@ -45,8 +45,6 @@ type Webhook struct {
 	Description string `json:"description,omitempty"`
 	// Types are those of the events that it wants, see [WebhookTypes].
 	Types []string `json:"types"`
-	// PublicKey is what v1a signatures are verified with. It is no secret.
-	PublicKey string `json:"publicKey"`
 	// Disabled is why it gets nothing: off, where somebody has said so, or gone, where it has answered 410. Empty while it gets events.
 	Disabled string `json:"disabled,omitempty"`
 	// Waiting and Dead are how many messages are on their way, and are tried no more. Oldest is since when the oldest one waits.
@@ -330,13 +328,12 @@ type notedWebhook struct {
 	Moved       bool     `json:"moved,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Types       []string `json:"types"`
-	PublicKey   string   `json:"publicKey"`
 	Disabled    string   `json:"disabled,omitempty"`
 }
 
 func (c *Control) noted(w *store.Webhook, h *holding, moved bool) notedWebhook {
 	return notedWebhook{
-		URL: hostOf(h.URL), Moved: moved, Description: w.Description, Types: w.Types, PublicKey: h.public(), Disabled: string(w.Disabled),
+		URL: hostOf(h.URL), Moved: moved, Description: w.Description, Types: w.Types, Disabled: string(w.Disabled),
 	}
 }
 
@@ -352,7 +349,7 @@ func hostOf(text string) string {
 // webhookOf is an endpoint as it is told, without what is on its way.
 func webhookOf(w *store.Webhook, h *holding, now time.Time) Webhook {
 	out := Webhook{
-		ID: w.ID, Tenant: w.Tenant, URL: h.URL, Description: w.Description, Types: w.Types, PublicKey: h.public(), Disabled: string(w.Disabled),
+		ID: w.ID, Tenant: w.Tenant, URL: h.URL, Description: w.Description, Types: w.Types, Disabled: string(w.Disabled),
 		Created: w.Created, Revision: w.Revision, By: w.By, Reason: w.Reason, At: w.At,
 	}
 	if h.Until.After(now) {

@@ -70,56 +70,41 @@ func (s *scene) in() control.WebhookInput {
 	return control.WebhookInput{Tenant: s.hook.Tenant, ID: s.hook.ID, Expected: s.hook.Revision}
 }
 
-// signs says whether a message to the endpoint now is verified with a secret, and with a public key.
-func (s *scene) signs(secret, public string) (bool, bool) {
+// signs says whether a message to the endpoint now is verified with a secret.
+func (s *scene) signs(secret string) bool {
 	s.Helper()
 	to, err := s.WebhookEndpoint(s.ctx(), s.hook.ID)
 	require.NoError(s, err)
 	require.Equal(s, hookURL, to.URL)
-	var signers []webhook.Signer
-	for _, one := range to.Secrets {
-		signers = append(signers, one)
-	}
-	for _, one := range to.Keys {
-		signers = append(signers, one)
-	}
 	header := http.Header{}
-	require.NoError(s, webhook.Sign(header, "msg_1", s.now, []byte("{}"), signers...))
+	require.NoError(s, webhook.Sign(header, "msg_1", s.now, []byte("{}"), to.Secrets...))
 	old, err := webhook.ParseSecret(secret)
 	require.NoError(s, err)
-	key, err := webhook.ParsePublicKey(public)
-	require.NoError(s, err)
-	return webhook.Verifier{Secrets: []webhook.Secret{old}}.Verify(header, []byte("{}"), s.now) == nil,
-		webhook.Verifier{Keys: []webhook.PublicKey{key}}.Verify(header, []byte("{}"), s.now) == nil
+	return webhook.Verifier{Secrets: []webhook.Secret{old}}.Verify(header, []byte("{}"), s.now) == nil
 }
 
 func TestWhileASecretRotatesMessagesHaveSignaturesWithBoth(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
 	registered(s)
-	signs := func(secret, public string, want bool) {
-		t.Helper()
-		a, b := s.signs(secret, public)
-		require.Equal(t, []bool{want, want}, []bool{a, b})
-	}
 	first := s.hook
-	signs(first.Secret, first.PublicKey, true)
+	require.True(t, s.signs(first.Secret))
 	second, err := s.RotateWebhook(s.ctx(), by(customer("acme")), s.in())
 	require.NoError(t, err)
 	require.NotEqual(t, first.Secret, second.Secret)
 	require.Equal(t, s.now.Add(control.SecretOverlap), second.OverlapUntil)
 	s.hook = second
-	signs(first.Secret, first.PublicKey, true)
-	signs(second.Secret, second.PublicKey, true)
+	require.True(t, s.signs(first.Secret))
+	require.True(t, s.signs(second.Secret))
 	s.now = s.now.Add(control.SecretOverlap - time.Second)
-	signs(first.Secret, first.PublicKey, true)
+	require.True(t, s.signs(first.Secret))
 	third, err := s.RotateWebhook(s.ctx(), by(customer("acme")), s.in())
 	require.NoError(t, err)
-	signs(first.Secret, first.PublicKey, false)
-	signs(second.Secret, second.PublicKey, true)
+	require.False(t, s.signs(first.Secret))
+	require.True(t, s.signs(second.Secret))
 	s.now = s.now.Add(control.SecretOverlap)
-	signs(second.Secret, second.PublicKey, false)
-	signs(third.Secret, third.PublicKey, true)
+	require.False(t, s.signs(second.Secret))
+	require.True(t, s.signs(third.Secret))
 	known, err := s.Webhook(s.ctx(), customer("acme"), "acme", s.hook.ID)
 	require.NoError(t, err)
 	require.Zero(t, known.OverlapUntil)
@@ -148,7 +133,7 @@ func TestNeitherTheDatabaseNorTheAuditLogHasASecretOrAURL(t *testing.T) {
 		dump += string(text)
 	}
 	require.Contains(t, dump, "https://hooks.example.com/…", "the log says where to")
-	for _, secret := range []string{first.Secret[6:], rotated.Secret[6:], "hunter2", "whsk_"} {
+	for _, secret := range []string{first.Secret[6:], rotated.Secret[6:], "hunter2"} {
 		require.NotContains(t, dump, secret)
 	}
 	// A copy of the database with another key: nothing but removing it is possible.

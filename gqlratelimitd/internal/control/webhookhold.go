@@ -12,33 +12,19 @@ import (
 // holding is what of an endpoint is encrypted in the database.
 type holding struct {
 	URL string `json:"url"`
-	// Secrets and Keys have the one of now first. The ones before sign until Until.
+	// Secrets have the one of now first. The one before signs until Until.
 	Secrets []string  `json:"secrets"`
-	Keys    []string  `json:"keys"`
 	Until   time.Time `json:"until,omitzero"`
 }
 
-// renew makes another secret and another key, and returns the secret. Those before sign on for a while from a time on; those before these do not.
+// renew makes another secret and returns it. The one before signs on for a while from a time on; the one before that does not.
 func (h *holding) renew(now time.Time) string {
-	secret, key := webhook.NewSecret(), webhook.NewPrivateKey()
+	secret := webhook.NewSecret()
 	h.Secrets = append([]string{secret.Reveal()}, h.Secrets[:min(len(h.Secrets), 1)]...)
-	h.Keys = append([]string{key.Reveal()}, h.Keys[:min(len(h.Keys), 1)]...)
 	if len(h.Secrets) > 1 {
 		h.Until = now.Add(SecretOverlap)
 	}
 	return secret.Reveal()
-}
-
-// public is the public key of now, empty if there is none.
-func (h *holding) public() string {
-	if len(h.Keys) == 0 {
-		return ""
-	}
-	key, err := webhook.ParsePrivateKey(h.Keys[0])
-	if err != nil {
-		return ""
-	}
-	return key.Public().String()
 }
 
 // endpoint is what messages are sent to, and signed with, at a time.
@@ -54,13 +40,6 @@ func (h *holding) endpoint(now time.Time) (to webhook.Endpoint, _ error) {
 			return webhook.Endpoint{}, err
 		}
 		to.Secrets = append(to.Secrets, secret)
-	}
-	for _, text := range h.Keys[:min(len(h.Keys), sign)] {
-		key, err := webhook.ParsePrivateKey(text)
-		if err != nil {
-			return webhook.Endpoint{}, err
-		}
-		to.Keys = append(to.Keys, key)
 	}
 	return to, nil
 }
