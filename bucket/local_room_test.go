@@ -44,14 +44,16 @@ func (r *replica) admitted(prefix string, b bucket.Bucket) int {
 
 func TestATakeOfManyOwnersForgetsNoneOfItsOwnWhereThereIsNoRoom(t *testing.T) {
 	t.Parallel()
+	// Room is made within one of 64 shards: each has some 64 tenants here, of which nine give it to 16 owners.
+	const owners = 8192
 	for _, mode := range []bucket.FailMode{bucket.FailBounded, bucket.FailLocal} {
-		s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 2048})
+		s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: owners})
 		r := s.replicas[0]
 		limit := localLimit(1000, bucket.TokenBucket)
 		limit.FailMode = mode
 		limits := compile(t, limit)
 		s.goAway()
-		for i := range 5000 {
+		for i := range owners {
 			r.takeAs(fmt.Sprint("tenant", i), 5000, bucket.Bucket{Limits: limits})
 		}
 		for _, buckets := range [][]bucket.Bucket{users(limits, 0, 16), values(limits, "Query.login", 0, 16)} {
@@ -69,7 +71,7 @@ func TestATakeOfManyOwnersForgetsNoneOfItsOwnWhereThereIsNoRoom(t *testing.T) {
 				s.goAway()
 			}
 		}
-		require.LessOrEqual(t, r.local.Held(), 2048)
+		require.LessOrEqual(t, r.local.Held(), owners)
 	}
 }
 
