@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -67,34 +68,38 @@ func askFrom(t *testing.T, handler http.Handler, from string, asked request) rep
 
 func TestAnAddressGuessesFewKeys(t *testing.T) {
 	t.Parallel()
-	handler := newHandler(t)
-	const from = "192.0.2.1:1000"
-	for i := range account.GuessesOfClient {
-		require.Equal(t, http.StatusUnauthorized, guess(t, handler, fmt.Sprint("guess-", i), from).status)
-	}
-	// A good key is not looked up either, or the answer would tell that it is good.
-	for _, key := range []string{"another", "demo-pro"} {
-		got := guess(t, handler, key, from)
-		require.Equal(t, http.StatusTooManyRequests, got.status, got.body)
-		require.Equal(t, "6", got.header.Get("Retry-After"))
-		refusal := got.refusal(t)
-		require.Equal(t, ratelimitclient.CodeRateLimited, refusal.Code)
-		require.Equal(t, "address", refusal.Layer)
-	}
-	guess(t, handler, "", from).requireCharged(t, 3)
-	guess(t, handler, "demo-pro", "192.0.2.2:1000").requireCharged(t, 3)
+	synctest.Test(t, func(t *testing.T) {
+		handler := newHandler(t)
+		const from = "192.0.2.1:1000"
+		for i := range account.GuessesOfClient {
+			require.Equal(t, http.StatusUnauthorized, guess(t, handler, fmt.Sprint("guess-", i), from).status)
+		}
+		// A good key is not looked up either, or the answer would tell that it is good.
+		for _, key := range []string{"another", "demo-pro"} {
+			got := guess(t, handler, key, from)
+			require.Equal(t, http.StatusTooManyRequests, got.status, got.body)
+			require.Equal(t, "6", got.header.Get("Retry-After"))
+			refusal := got.refusal(t)
+			require.Equal(t, ratelimitclient.CodeRateLimited, refusal.Code)
+			require.Equal(t, "address", refusal.Layer)
+		}
+		guess(t, handler, "", from).requireCharged(t, 3)
+		guess(t, handler, "demo-pro", "192.0.2.2:1000").requireCharged(t, 3)
+	})
 }
 
-func TestASiteOfIPv6GuessesFewKeysFromAllItsNetworks(t *testing.T) {
+func TestASiteOfIPv6GuessesFewKeysFromAllNetworks(t *testing.T) {
 	t.Parallel()
-	handler := newHandler(t)
-	wrong := 0
-	for i := range 256 {
-		if guess(t, handler, "guess", fmt.Sprintf("[2001:db8:0:%x::1]:1000", i)).status == http.StatusUnauthorized {
-			wrong++
+	synctest.Test(t, func(t *testing.T) {
+		handler := newHandler(t)
+		wrong := 0
+		for i := range 256 {
+			if guess(t, handler, "guess", fmt.Sprintf("[2001:db8:0:%x::1]:1000", i)).status == http.StatusUnauthorized {
+				wrong++
+			}
 		}
-	}
-	require.Equal(t, account.GuessesOfSite, wrong)
+		require.Equal(t, account.GuessesOfSite, wrong)
+	})
 }
 
 func TestGoodKeysAreNoGuesses(t *testing.T) {
