@@ -29,10 +29,10 @@ const (
 	DefaultSettled = 2 * time.Hour
 	// DefaultLease is after which time without a beat another daemon takes over.
 	DefaultLease = 30 * time.Second
-	// DefaultHourDays is for how many days hours are kept. Minutes are kept for [KeptMinutes].
+	// DefaultHourDays is for how many days hours are kept. Minutes are kept for [MinuteLife].
 	DefaultHourDays = 400
-	// KeptMinutes is for how long minutes are kept.
-	KeptMinutes = 48 * time.Hour
+	// MinuteLife is for how long minutes are kept.
+	MinuteLife = 48 * time.Hour
 )
 
 // leaseName is the lease of those who collect.

@@ -44,7 +44,7 @@ func (r *round) raise(ctx context.Context, now time.Time) error {
 	}
 	return r.db.Count(ctx, func(tx *store.UsageTx) error {
 		_, err := tx.KeepUsage(store.UsageState{
-			MinutesFrom: minuteOf(now.Add(-KeptMinutes)), HoursFrom: hourOf(now.AddDate(0, 0, -r.cfg.HourDays).Truncate(24 * time.Hour)),
+			MinutesFrom: minuteOf(now.Add(-MinuteLife)), HoursFrom: hourOf(now.AddDate(0, 0, -r.cfg.HourDays).Truncate(24 * time.Hour)),
 		})
 		return err
 	})

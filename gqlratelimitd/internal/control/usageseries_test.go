@@ -277,7 +277,7 @@ func TestAnExportOfTooManyRowsIsRefusedBeforeItBegins(t *testing.T) {
 		require.NoError(t, err)
 	})
 	in := control.UsageSeriesInput{Tenant: "acme", By: usage.ByLimit, Window: usage.Hour, From: begin, To: hour.Add(time.Hour)}
-	require.Equal(t, hours*names, len(s.rows(in)), "more than a page")
+	require.Len(t, s.rows(in), hours*names, "more than a page")
 	s.BoundExports(hours * names)
 	for _, zone := range []string{"", "Europe/Berlin"} {
 		in := in
@@ -294,7 +294,7 @@ func TestAnExportOfTooManyRowsIsRefusedBeforeItBegins(t *testing.T) {
 	}
 	in.Window = usage.Day
 	s.BoundExports(2*names + 2)
-	require.Equal(t, 2*names, len(s.rows(in)), "it has parts of two days")
+	require.Len(t, s.rows(in), 2*names, "it has parts of two days")
 	stop := errors.New("stop")
 	s.BoundExports(10_000)
 	in.Window = usage.Hour

@@ -131,7 +131,8 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 		seen["GET "+path][404] = true
 	}
 	for _, a := range []attempt{
-		{route: "GET " + modes, path: modes}, {route: "PUT " + modes, path: ofAll, h: first, body: eased()},
+		{route: "GET " + modes, path: modes},
+		{route: "PUT " + modes, path: ofAll, h: first, body: eased()},
 		{route: "DELETE " + modes, path: ofAll, h: on(`"1"`)},
 	} {
 		method, _, _ := strings.Cut(a.route, " ")
