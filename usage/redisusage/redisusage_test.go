@@ -36,6 +36,9 @@ func plain(t testing.TB, addr string) *redis.Client {
 
 // store writes what an instance has refused.
 func store(ctx context.Context, client redis.UniversalClient, run string, refused []usage.Refused) error {
+	// Without a deadline the client has a tenth of a second.
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	pipe := client.Pipeline()
 	redisusage.AppendRefusals(ctx, pipe, "", run, refused)
 	_, err := pipe.Exec(ctx)
