@@ -96,7 +96,7 @@ func TestATakeOfMoreOwnersThanThereIsRoomForChargesNone(t *testing.T) {
 	require.Equal(t, bucket.Admitted, r.take(1, users(limits, 20, 4)...).Verdict)
 }
 
-func TestAnOwnerWithoutRoomIsJudgedAndNotSettledIfItsLimitsFailBounded(t *testing.T) {
+func TestAnOwnerWithoutRoomIsJudgedAndNotSettled(t *testing.T) {
 	t.Parallel()
 	s, r, limits := newRoom(t, 8, openLimit(1000, bucket.TokenBucket))
 	s.goAway()

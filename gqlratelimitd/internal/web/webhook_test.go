@@ -129,7 +129,7 @@ func refusals(route, list, here, more, now, body string) []attempt {
 	}
 }
 
-func TestAnOperatorOfATenantRegistersAnEndpointAndIsShownItsSecretOnce(t *testing.T) {
+func TestAnOperatorIsShownTheSecretOfAnEndpointOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, plenty).start()
 	_, token := s.issue(s.admin, "carl", []string{"acme"}, access.Operator)
