@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 )
@@ -18,27 +17,12 @@ the definitions of @cost and @listSize; they are added.
 
 Variables are read from JSON files beside the operations: Search.variables.json for the
 operation Search, queries.variables.json for all operations in queries.graphql. An optional
-variable without a value is absent, or has its default; -variable first=50 gives one to all
-variables of the name. A required input without a value is priced with what its type requires,
-a required Boolean with the dearer value. If a required variable without a value decides how
-long a list is, the operation is priced as if it were not given: that is no upper bound, and
-with -max-cost the operation fails.
+variable without a value is absent, or has its default. A required input without a value is
+priced with what its type requires, a required Boolean with the dearer value. If a required
+variable without a value decides how long a list is, the operation is priced as if it were not
+given: that is no upper bound, and with -max-cost the operation fails.
 
-Directives that Apollo Client keeps to itself, such as @client and @connection, are left out
-with what they mark, unless the schema defines them. -client-directive and -client-only name
-others.
-
--config prices a schema without directives. For connections in the way of Relay:
-
-    connections:
-      slicingArguments: [first, last]
-      sizedFields: [nodes, edges]
-    listSizes:
-      "*.errors": 1
-    weights:
-      Query.search: 10
-    variables:
-      first: 50
+-config prices a schema without directives: docs/reference/command.md shows such a file.
 
 The exit code is 1 if an operation is above -max-cost or may be, does not fit the schema, or
 is one that a server refuses, or if a file cannot be read or parsed: the others are priced.
@@ -64,7 +48,7 @@ func runCost(c cli.Console, args []string) error {
 	flags.Int64Var(&costs.MaxCost, "max-cost", 0, "fail if an operation costs more `points`; 0 for no maximum")
 	flags.IntVar(&costs.Top, "top", 0, "show only the `N` dearest operations; 0 for all")
 	flags.IntVar(&costs.Calls, "calls", 5, "show the `N` dearest calls of each operation in the table")
-	flags.BoolVar(&asJSON, "json", false, "write JSON, with all calls (docs/reference/command.md describes the format)")
+	cli.JSONVar(flags, &asJSON)
 	operands, err := cli.Parse(flags, args)
 	switch {
 	case err != nil:
@@ -85,24 +69,14 @@ func runCost(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
-	pricer, err := pricing.New(schema.Schema, cfg, variables)
+	operations, broken, err := source.LoadOperations(operands, schemas)
 	if err != nil {
 		return err
 	}
-	var operations []*source.Operation
-	operations, costs.Broken, err = source.LoadOperations(operands, schemas, cfg.Client.Without(schema))
-	if err != nil {
+	costs.Broken = broken
+	if costs.Results, err = price(schema, cfg, variables, operations); err != nil {
 		return err
 	}
-	costs.Results = priceAll(c, pricer, operations)
 	report.SortByPrice(costs.Results)
-	if asJSON {
-		err = costs.WriteJSON(c.Stdout)
-	} else {
-		err = costs.WriteTable(c.Stdout, report.StyleFor(c.Stdout, c.Getenv))
-	}
-	if err == nil && costs.Failed() {
-		return cli.ErrFound
-	}
-	return err
+	return costs.Write(c, asJSON)
 }

@@ -40,8 +40,7 @@ func runDiff(c cli.Console, args []string) error {
 	flags.Var(&newSchemas, "new", "`file` or directory of the new schema; can be given several times")
 	inputs.register(flags)
 	flags.StringVar(&maxRise, "max-rise", "10%", "fail if a price rises by more than this `share`, such as 10% or 0.1")
-	flags.BoolVar(&changes.All, "all", false, "show operations whose price is the same, too")
-	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
+	cli.JSONVar(flags, &asJSON)
 	operands, err := cli.Parse(flags, args)
 	switch {
 	case err != nil:
@@ -55,23 +54,15 @@ func runDiff(c cli.Console, args []string) error {
 		return err
 	}
 
-	if err := compare(c, &changes, inputs, [2]cli.Paths{oldSchemas, newSchemas}, operands); err != nil {
+	if err := compare(&changes, inputs, [2]cli.Paths{oldSchemas, newSchemas}, operands); err != nil {
 		return err
 	}
 	report.SortByRise(changes.List)
-	if asJSON {
-		err = changes.WriteJSON(c.Stdout)
-	} else {
-		err = changes.WriteTable(c.Stdout, report.StyleFor(c.Stdout, c.Getenv))
-	}
-	if err == nil && changes.Failed() {
-		return cli.ErrFound
-	}
-	return err
+	return changes.Write(c, asJSON)
 }
 
 // compare prices the operations under the old and the new schema.
-func compare(c cli.Console, changes *report.Changes, inputs pricingInputs, files [2]cli.Paths, operands []string) error {
+func compare(changes *report.Changes, inputs pricingInputs, files [2]cli.Paths, operands []string) error {
 	cfg, variables, err := inputs.load()
 	if err != nil {
 		return err
@@ -82,18 +73,16 @@ func compare(c cli.Console, changes *report.Changes, inputs pricingInputs, files
 			return err
 		}
 	}
-	var operations []*source.Operation
-	operations, changes.Broken, err = source.LoadOperations(operands, slices.Concat(files[0], files[1]), cfg.Client.Without(schemas[:]...))
+	operations, broken, err := source.LoadOperations(operands, slices.Concat(files[0], files[1]))
 	if err != nil {
 		return err
 	}
+	changes.Broken = broken
 	var results [2][]pricing.Result
 	for i, schema := range schemas {
-		pricer, err := pricing.New(schema.Schema, cfg, variables)
-		if err != nil {
+		if results[i], err = price(schema, cfg, variables, operations); err != nil {
 			return err
 		}
-		results[i] = priceAll(c, pricer, operations)
 	}
 	for i := range operations {
 		changes.List = append(changes.List, pricing.Change{Old: results[0][i], New: results[1][i]})

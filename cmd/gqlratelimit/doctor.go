@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -47,7 +48,6 @@ type doctorInputs struct {
 	namespace string
 	timeout   time.Duration
 	patience  time.Duration
-	failOn    string
 	asJSON    bool
 }
 
@@ -63,40 +63,33 @@ func runDoctor(c cli.Console, args []string) error {
 	session.RegisterNamespace(flags, &in.namespace)
 	flags.DurationVar(&in.timeout, "timeout", bucket.DefaultTimeout, "the `time` in RedisConfig.Timeout, to which answers are compared")
 	flags.DurationVar(&in.patience, "patience", defaultPatience, "the `time` that the examination may take")
-	flags.StringVar(&in.failOn, "fail-on", string(doctor.Warning), "fail on findings of this `severity`: error, warning or note")
-	flags.BoolVar(&in.asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
-	operands, err := cli.Parse(flags, args)
-	if err != nil {
-		return err
+	found := report.Findings[doctor.Finding]{
+		Head:     "SEVERITY  NODE                   FINDING",
+		Severity: func(f doctor.Finding) doctor.Severity { return f.Severity }, Text: findingText,
 	}
-	examination := report.Examination{FailOn: doctor.Severity(in.failOn)}
-	switch {
-	case len(operands) > 0:
-		// It may be an address with a password, which is not repeated.
-		return cli.Usagef("an argument without a flag: say -redis before an address")
-	case examination.FailOn != doctor.Error && examination.FailOn != doctor.Warning && examination.FailOn != doctor.Note:
-		return cli.Usagef("-fail-on %q is none of error, warning and note", in.failOn)
+	found.Register(flags)
+	cli.JSONVar(flags, &in.asJSON)
+	if err := cli.ParseAlone(flags, args); err != nil {
+		return err
 	}
 	client, err := in.client(c)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	examination.Findings, err = doctor.Examine(context.Background(), doctor.Config{
+	found.List, err = doctor.Examine(context.Background(), doctor.Config{
 		Client: client, Namespace: session.Namespace(c, in.namespace), Timeout: in.timeout, Patience: in.patience,
 	})
 	if err != nil {
 		return &cli.UsageError{Reason: err.Error()}
 	}
-	if in.asJSON {
-		err = examination.WriteJSON(c.Stdout)
-	} else {
-		err = examination.Write(c.Stdout, report.StyleFor(c.Stdout, c.Getenv))
-	}
-	if err == nil && examination.Failed() {
-		return cli.ErrFound
-	}
-	return err
+	return found.Write(c, in.asJSON)
+}
+
+// findingText says what was seen, why it matters and what to do.
+func findingText(f doctor.Finding) string {
+	return fmt.Sprintf("%-8s  %-21s  %s (%s)\n          %s\n          → %s\n",
+		f.Severity, cli.Plain(cmp.Or(f.Node, "the client")), cli.Plain(f.Seen), f.Code, cli.Plain(f.Why), cli.Plain(f.Remedy))
 }
 
 // client opens what the flags name.

@@ -20,7 +20,6 @@ type priced struct {
 	Operations []struct {
 		Name                               string
 		Points                             *int64
-		Local                              bool
 		OverMaxCost                        bool
 		MissingVariables, AssumedVariables []string
 		ChosenVariables                    []string
@@ -29,8 +28,8 @@ type priced struct {
 	}
 }
 
-// price prices the operations in a directory with a schema.graphqls.
-func price(t *testing.T, dir string, code int, args ...string) priced {
+// priceIn prices the operations in a directory with a schema.graphqls.
+func priceIn(t *testing.T, dir string, code int, args ...string) priced {
 	t.Helper()
 	c, stdout, stderr := quiet()
 	args = append([]string{"cost", "-schema", filepath.Join(dir, "schema.graphqls"), "-json", dir}, args...)
@@ -57,7 +56,7 @@ func TestAFileThatDoesNotParseIsNamedAndTheOthersArePriced(t *testing.T) {
 	require.Regexp(t, `(?m)^ +3 +2 +1  Fine`, stdout.String())
 	require.Contains(t, stdout.String(), "1 operation, 3 points in all, 2 files left out")
 
-	found := price(t, dir, exitFound)
+	found := priceIn(t, dir, exitFound)
 	require.True(t, found.Failed)
 	require.Len(t, found.Broken, 2)
 	require.Equal(t, broken, found.Broken[1].File)
@@ -71,11 +70,6 @@ func TestAFileThatDoesNotParseIsNamedAndTheOthersArePriced(t *testing.T) {
 	c, stdout, _ = quiet()
 	require.Equal(t, exitFound, run(c, []string{"diff", "-old", schema, "-new", schema, "-json", dir}))
 	require.Contains(t, stdout.String(), `"failed": true`)
-
-	c, stdout, _ = quiet()
-	require.Equal(t, exitFound, run(c, []string{"lint", "-schema", schema, "-dominant", "100%", dir}))
-	require.Contains(t, stdout.String(), broken+":3:7: warning: ")
-	require.Contains(t, stdout.String(), "(unread-file)")
 }
 
 const shelf = `
@@ -111,7 +105,7 @@ func TestARequiredInputWithoutAValueIsPricedAsPresentAndOnlyAListSizeIsMissed(t 
 		if want.missing != nil {
 			code = exitFound
 		}
-		one := price(t, dir, code, "-max-cost", "1000").Operations[0]
+		one := priceIn(t, dir, code, "-max-cost", "1000").Operations[0]
 		require.Equal(t, want.points, *one.Points, operation)
 		require.Equal(t, want.missing, one.MissingVariables, operation)
 		require.Equal(t, want.assumed, one.AssumedVariables, operation)
@@ -139,11 +133,11 @@ func TestARequiredBooleanWithoutAValueHasTheDearerOne(t *testing.T) {
 		if want.missing != nil {
 			code = exitFound
 		}
-		one := price(t, dir, code, "-max-cost", "32").Operations[0]
+		one := priceIn(t, dir, code, "-max-cost", "32").Operations[0]
 		require.Equal(t, want.points, *one.Points, operation)
 		require.Equal(t, want.missing, one.MissingVariables, operation)
 		require.Equal(t, want.chosen, one.ChosenVariables, operation)
-		require.True(t, price(t, dir, exitFound, "-max-cost", "31").Operations[0].OverMaxCost, operation)
+		require.True(t, priceIn(t, dir, exitFound, "-max-cost", "31").Operations[0].OverMaxCost, operation)
 	}
 
 	// More than can be tried.
@@ -156,37 +150,7 @@ func TestARequiredBooleanWithoutAValueHasTheDearerOne(t *testing.T) {
 		query += fmt.Sprintf(", $v%d: Boolean!", i)
 	}
 	dir := files(t, map[string]string{"schema.graphqls": shelf, "many.graphql": query + ") {" + text.String() + " }"})
-	require.NotEmpty(t, price(t, dir, exitFound, "-max-cost", "1000").Operations[0].MissingVariables)
-}
-
-func TestVariablesHaveValuesByTheirNames(t *testing.T) {
-	t.Parallel()
-	dir := files(t, map[string]string{
-		"schema.graphqls":      shelf,
-		"Given.variables.json": `{"first": 7}`,
-		"operations.graphql": `
-			query Without($first: Int!) { books(first: $first) { name } }
-			query Given($first: Int!) { books(first: $first) { name } }
-			query Defaulted($first: Int! = 9) { books(first: $first) { name } }
-			query Other($first: Page!) { book(page: $first) { name } }`,
-		"pricing.yaml": "variables: {first: 20}",
-	})
-	check := func(found priced, want map[string]int64) {
-		t.Helper()
-		for _, one := range found.Operations {
-			require.Empty(t, one.Problems, one.Name)
-			require.Equal(t, want[one.Name], *one.Points, one.Name)
-			require.Equal(t, one.Name == "Other", len(one.MissingVariables) > 0, "a value that does not fit is none: %s", one.Name)
-		}
-	}
-	check(price(t, dir, exitOK, "-variable", "first=50"), map[string]int64{"Without": 52, "Given": 9, "Defaulted": 11, "Other": 13})
-	config := filepath.Join(dir, "pricing.yaml")
-	check(price(t, dir, exitOK, "-config", config), map[string]int64{"Without": 22, "Given": 9, "Defaulted": 11, "Other": 13})
-	check(price(t, dir, exitOK, "-config", config, "-variable", "$first=30"), map[string]int64{"Without": 32, "Given": 9, "Defaulted": 11, "Other": 13})
-
-	found := price(t, dir, exitOK, "-variable", `first={"size": 40}`)
-	require.Equal(t, "Other", found.Operations[0].Name)
-	require.EqualValues(t, 43, *found.Operations[0].Points)
+	require.NotEmpty(t, priceIn(t, dir, exitFound, "-max-cost", "1000").Operations[0].MissingVariables)
 }
 
 func TestListsHaveSizesByPatterns(t *testing.T) {
@@ -200,70 +164,9 @@ func TestListsHaveSizesByPatterns(t *testing.T) {
 		"operation.graphql": `{ save { errors { text } } drop { errors { text } } }`,
 		"pricing.yaml":      `listSizes: {"*.errors": 1}`,
 	})
-	points := func(args ...string) int64 { return *price(t, dir, exitOK, args...).Operations[0].Points }
+	points := func(args ...string) int64 { return *priceIn(t, dir, exitOK, args...).Operations[0].Points }
 	// The root, four calls, two payloads, and the errors of both.
-	without := points()
-	require.Equal(t, without-9, points("-list-size", "*.errors=1"))
-	require.Equal(t, without-9, points("-config", filepath.Join(dir, "pricing.yaml")))
-	require.Equal(t, without-8, points("-config", filepath.Join(dir, "pricing.yaml"), "-list-size", "*.errors=2"))
-	require.Equal(t, without-7, points("-config", filepath.Join(dir, "pricing.yaml"), "-list-size", "Save*.errors=3"))
-	for _, wrong := range []string{"*.errors=many", "*.errors=-1", "*.errors", "=1"} {
-		c, _, stderr := quiet()
-		require.Equal(t, exitUsage, run(c, []string{"cost", "-schema", filepath.Join(dir, "schema.graphqls"), "-list-size", wrong, dir}))
-		require.Contains(t, stderr.String(), "-list-size")
-	}
-}
-
-func TestWhatClientsKeepToThemselvesIsNotPriced(t *testing.T) {
-	t.Parallel()
-	dir := files(t, map[string]string{
-		"schema.graphqls": `type Query { books(first: Int): [Book!]! me: Book } type Book { name: String! title: String next: Book }`,
-		"operation.graphql": `
-			query Marked($id: ID!, $key: String, $first: Int) {
-				books(first: $first) @connection(key: "books", filter: [$key]) { name isOpen(id: $id) @client ...Mine }
-				me { ...Local @nonreactive }
-				settings @client { theme ...Theme }
-			}
-			fragment Local on Book { isOpen @client }
-			fragment Theme on Settings { colour(of: $id) }
-			fragment Mine on Book { ... on Book { draft @rest(type: "Draft", path: "/draft") } title }
-			query Own { settings @client { theme } }
-			query Shared { me { ...Mine } }
-			query Unused($id: ID) { me { name } }`,
-	})
-	byName := func(found priced) map[string]int {
-		at := map[string]int{}
-		for i, one := range found.Operations {
-			at[one.Name] = i
-		}
-		return at
-	}
-	found := price(t, dir, exitFound)
-	at := byName(found)
-	require.Empty(t, found.Operations[at["Marked"]].Problems)
-	require.EqualValues(t, 1+1+10, *found.Operations[at["Marked"]].Points, "the root, books and their call; of me nothing is left")
-	require.Empty(t, found.Operations[at["Shared"]].Problems)
-	require.True(t, found.Operations[at["Own"]].Local)
-	require.Empty(t, found.Operations[at["Own"]].Problems)
-	require.Zero(t, *found.Operations[at["Own"]].Points)
-	require.Len(t, found.Operations[at["Unused"]].Problems, 1, "a server refuses a variable that nothing ever read")
-}
-
-func TestOtherDirectivesOfClientsAreGivenByNameAndThoseOfTheSchemaStay(t *testing.T) {
-	t.Parallel()
-	dir := files(t, map[string]string{
-		"schema.graphqls":   `directive @connection(key: String! @cost(weight: "7")) on FIELD type Query { a: Query b: Int }`,
-		"operation.graphql": `query Q { a @connection(key: "x") @cached(seconds: 3) { b } mine @local }`,
-		"pricing.yaml":      "clientDirectives: [cached]\nclientOnly: [local]",
-	})
-	require.NotEmpty(t, price(t, dir, exitFound).Operations[0].Problems)
-	for _, args := range [][]string{
-		{"-client-directive", "@cached", "-client-only", "local"},
-		{"-config", filepath.Join(dir, "pricing.yaml")},
-	} {
-		found := price(t, dir, exitOK, args...)
-		require.EqualValues(t, 1+2+7, *found.Operations[0].Points, "the directive of the schema is sent and has its weight")
-	}
+	require.Equal(t, points()-9, points("-config", filepath.Join(dir, "pricing.yaml")))
 }
 
 func TestAnOperationThatCostsTooMuchNamesItsDearestCallAndLongestList(t *testing.T) {
@@ -280,10 +183,10 @@ func TestAnOperationThatCostsTooMuchNamesItsDearestCallAndLongestList(t *testing
 	args := []string{"cost", "-schema", filepath.Join(dir, "schema.graphqls"), "-calls", "0", "-max-cost", "100", dir}
 	require.Equal(t, exitFound, run(c, args))
 	require.Contains(t, stdout.String(), "! above the maximum of 100: most by books.authors.home, 300; the longest list is books, 50 (first)")
-	found := price(t, dir, exitFound, "-max-cost", "100")
+	found := priceIn(t, dir, exitFound, "-max-cost", "100")
 	require.Equal(t, []string{"books", "authors", "home"}, found.Operations[0].DearestCall.Path)
 	require.Equal(t, []string{"books"}, found.Operations[0].LongestList.Path)
-	require.Nil(t, price(t, dir, exitOK).Operations[0].DearestCall)
+	require.Nil(t, priceIn(t, dir, exitOK).Operations[0].DearestCall)
 }
 
 func TestDiffNamesAPathOnceAndShowsASmallRise(t *testing.T) {

@@ -25,8 +25,7 @@ import (
 
 // operator is somebody who works on a limiter with the policy of the transcripts.
 type operator struct {
-	env   map[string]string
-	stdin string
+	env map[string]string
 }
 
 func newOperator(t *testing.T) (o *operator, server *redistest.Server) {
@@ -40,10 +39,7 @@ func newOperator(t *testing.T) (o *operator, server *redistest.Server) {
 // run runs a line. A busy machine has all the time that it needs.
 func (o *operator) run(line string, more ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	c := cli.Console{
-		Stdin: strings.NewReader(o.stdin), Stdout: &out, Stderr: &errs, Asks: o.stdin != "",
-		Getenv: func(name string) string { return o.env[name] },
-	}
+	c := cli.Console{Stdout: &out, Stderr: &errs, Getenv: func(name string) string { return o.env[name] }}
 	code = run(c, append(words(line), more...))
 	return code, out.String(), errs.String()
 }
@@ -156,20 +152,12 @@ func TestAModeSwitchThatNeverEndsIsNotOffered(t *testing.T) {
 	require.Contains(t, stderr, "within a week")
 }
 
-func TestAReasonIsAskedForWhereSomebodyCanAnswer(t *testing.T) {
+func TestWhoMakesAChangeAndWhyHaveToBeSaid(t *testing.T) {
 	t.Parallel()
 	o, _ := newOperator(t)
-	o.stdin = "ticket 17\n"
-	code, stdout, stderr := o.run("block -tenant acme -user mallory -for 1h -timeout 1m")
-	require.Equal(t, exitOK, code, stderr)
-	require.Contains(t, stderr, "Reason: ")
-	require.Contains(t, stdout, "ticket 17")
-
-	o.stdin = "\n"
-	code, _, _ = o.run("block -tenant acme -user mallory -for 1h -timeout 1m")
-	require.Equal(t, exitUsage, code, "an empty answer is none")
-
-	o.stdin = ""
+	code, _, stderr := o.run("block -tenant acme -user mallory -for 1h -timeout 1m")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "-reason")
 	delete(o.env, "USER")
 	code, _, stderr = o.run("block -tenant acme -user mallory -for 1h -reason r -timeout 1m")
 	require.Equal(t, exitUsage, code)

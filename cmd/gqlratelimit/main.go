@@ -39,7 +39,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/incident"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/override"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/policies"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/used"
 )
 
@@ -78,7 +77,7 @@ func commands() []command {
 
 func main() {
 	redis.SetLogger(silence{})
-	os.Exit(run(cli.Console{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Asks: report.IsTerminal(os.Stderr) && report.IsTerminal(os.Stdin)}, os.Args[1:]))
+	os.Exit(run(cli.Console{Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv}, os.Args[1:]))
 }
 
 // run runs the sub-command that the arguments name and returns the exit code.

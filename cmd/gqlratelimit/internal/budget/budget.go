@@ -77,7 +77,7 @@ type shownJSON struct {
 
 func newShown(h *session.Holding, states []bucket.LimitState) shownJSON {
 	return shownJSON{
-		Version: session.FormatVersion, Tenant: h.Scope.Tenant, Tier: h.Rules.Tier, TierFrom: h.Rules.Provenance(h.Subject).Tier,
+		Version: cli.FormatVersion, Tenant: h.Scope.Tenant, Tier: h.Rules.Tier, TierFrom: h.Rules.Provenance(h.Subject).Tier,
 		Store: h.Rules.Store, Blocked: h.Rules.Blocked, Unlimited: h.Rules.Unlimited, Limits: listed(states),
 	}
 }

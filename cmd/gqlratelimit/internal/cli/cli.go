@@ -1,9 +1,7 @@
-// Package cli is what all sub-commands share: where they write and whom they ask, how they read their arguments, and how
-// they end.
+// Package cli is what all sub-commands share: where they write, how they read their arguments, and how they end.
 package cli
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -14,23 +12,14 @@ import (
 
 // Console is where a sub-command writes, and what it knows of where it runs.
 type Console struct {
-	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Getenv reads the environment.
 	Getenv func(string) string
-	// Asks says that a person sits before Stdin and Stderr, who can be asked.
-	Asks bool
 }
 
-// maxAnswer is how many bytes of an answer are read.
-const maxAnswer = 4 << 10
-
-// Ask asks the person before the console, and returns the line that was typed.
-func (c Console) Ask(question string) string {
-	fmt.Fprint(c.Stderr, question)
-	line, _ := bufio.NewReader(io.LimitReader(c.Stdin, maxAnswer)).ReadString('\n')
-	return strings.TrimSpace(line)
-}
+// FormatVersion is that of all JSON that the command writes. Keys may be added within a version; one
+// that is renamed, removed or changes its meaning makes a new version.
+const FormatVersion = 1
 
 // WriteJSON writes one object, as all JSON of the command is written.
 func (c Console) WriteJSON(value any) error {
@@ -38,6 +27,19 @@ func (c Console) WriteJSON(value any) error {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
+}
+
+// Report writes a result as JSON or as text. It returns [ErrFound] if the result is that something was found.
+func (c Console) Report(asJSON bool, value any, found bool, text func(io.Writer) error) (err error) {
+	if asJSON {
+		err = c.WriteJSON(value)
+	} else {
+		err = text(c.Stdout)
+	}
+	if err == nil && found {
+		return ErrFound
+	}
+	return err
 }
 
 // ErrFound says that the work was done and that something was found, which has been reported.
@@ -84,6 +86,11 @@ func (c Console) NewFlags(name, help string) *flag.FlagSet {
 		flags.PrintDefaults()
 	}
 	return flags
+}
+
+// JSONVar adds the flag that asks for JSON.
+func JSONVar(flags *flag.FlagSet, to *bool) {
+	flags.BoolVar(to, "json", false, "write JSON (docs/reference/command.md describes the format)")
 }
 
 // Parse reads flags and other arguments, in any order, and returns the others.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -80,7 +80,7 @@ func (f *Flags) Open(c cli.Console) (*Client, error) {
 	}
 	token := c.Getenv(TokenVariable)
 	if f.TokenFile != "" {
-		text, err := session.ReadFile(f.TokenFile, maxToken)
+		text, err := source.ReadFile(f.TokenFile, maxToken)
 		if err != nil {
 			return nil, err
 		}

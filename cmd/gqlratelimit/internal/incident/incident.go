@@ -28,15 +28,15 @@ func reader(live *session.Live) (*report.Reader, error) {
 	return r, nil
 }
 
-// summary adds up what all instances have written within a time. It says what cannot be read.
-func summary(c cli.Console, live *session.Live, within time.Duration) (*report.Summary, error) {
+// summary adds up what all instances have written lately. It says what cannot be read.
+func summary(c cli.Console, live *session.Live) (*report.Summary, error) {
 	r, err := reader(live)
 	if err != nil {
 		return nil, err
 	}
 	var all *report.Summary
 	err = live.Call(func(ctx context.Context) (err error) {
-		all, err = r.Summary(ctx, within)
+		all, err = r.Summary(ctx, lately)
 		return err
 	})
 	if err != nil {

@@ -200,7 +200,7 @@ func (in *modeFlags) end(c cli.Console, live *session.Live) error {
 func (in *modeFlags) await(c cli.Console, live *session.Live, m event.ModeSwitch, done func(*switchJSON) bool) error {
 	began := time.Now()
 	for {
-		all, err := summary(c, live, lately)
+		all, err := summary(c, live)
 		if err != nil {
 			return fmt.Errorf("it is done; where it is in force is not known: %w", err)
 		}
@@ -216,7 +216,7 @@ func (in *modeFlags) await(c cli.Console, live *session.Live, m event.ModeSwitch
 				Mode    string     `json:"mode"`
 				Switch  switchJSON `json:"switch"`
 				Done    bool       `json:"done"`
-			}{session.FormatVersion, in.mode, s, ready && len(all.Instances) > 0})
+			}{cli.FormatVersion, in.mode, s, ready && len(all.Instances) > 0})
 		} else {
 			in.tell(c, live.Namespace, &s, ready)
 		}

@@ -81,7 +81,7 @@ func Refusal(c cli.Console, args []string) error {
 			Version int                  `json:"version"`
 			Refusal *report.Refusal      `json:"refusal"`
 			Leases  []session.LeasesJSON `json:"leases,omitempty"`
-		}{session.FormatVersion, found, shared.JSON()})
+		}{cli.FormatVersion, found, shared.JSON()})
 	}
 	writeRefusal(c, found)
 	session.WriteLeases(c, &shared)

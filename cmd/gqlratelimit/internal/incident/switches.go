@@ -105,7 +105,7 @@ func modeShow(c cli.Console, args []string) error {
 	} else if err != nil {
 		return err
 	}
-	all, err := summary(c, live, lately)
+	all, err := summary(c, live)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func modeShow(c cli.Console, args []string) error {
 		return c.WriteJSON(struct {
 			Version  int          `json:"version"`
 			Switches []switchJSON `json:"switches"`
-		}{session.FormatVersion, list})
+		}{cli.FormatVersion, list})
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(c.Stdout, "No mode switch is in force.")

@@ -3,20 +3,19 @@ package incident
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
 	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 const topHelp = `
-Usage: gqlratelimit top [-by decisions|refused|wouldRefuse|cost] [-within TIME] [-watch TIME] [flags]
+Usage: gqlratelimit top [-by decisions|refused|wouldRefuse|cost] [flags]
 
 Shows what all instances have decided in the last minute: the busiest and most refused tenants and
 operations, and each instance with the revision that it serves. Instances write it once a second
-(docs/guide/report.md). On a terminal it is shown anew every two seconds, until it is interrupted.
+(docs/guide/report.md).
 
 Example:
 
@@ -26,24 +25,18 @@ Example:
 // builtIn is the revision of an instance that has a policy of its own.
 const builtIn = "(built in)"
 
-// pause is how long top waits on a terminal before it asks again.
-const pause = 2 * time.Second
-
 // Top is the sub-command top.
 func Top(c cli.Console, args []string) error {
 	var (
-		in            flags
-		by            string
-		n             int
-		within, every time.Duration
+		in flags
+		by string
+		n  int
 	)
 	fs := c.NewFlags("top", topHelp)
 	in.Redis.Register(fs)
 	in.RegisterJSON(fs)
 	fs.StringVar(&by, "by", "decisions", "the `number` by which tenants and operations are sorted: decisions, refused, wouldRefuse or cost")
 	fs.IntVar(&n, "n", 20, "show so many tenants and operations")
-	fs.DurationVar(&within, "within", lately, "count what was decided within this `time` until now, from 10s to an hour")
-	fs.DurationVar(&every, "watch", 0, "show it anew after this `time`, from 1s on, until it is interrupted; 2s on a terminal unless given, 0 elsewhere")
 	if err := cli.ParseAlone(fs, args); err != nil {
 		return err
 	}
@@ -53,43 +46,21 @@ func Top(c cli.Console, args []string) error {
 		return cli.Unknown("number", by, []string{"decisions", "refused", "wouldRefuse", "cost"})
 	case n < 1 || n > 1000:
 		return cli.Usagef("-n %d: 1 to 1000 fit", n)
-	case within < 10*time.Second || within > time.Hour:
-		return cli.Usagef("-within %v: 10s to 1h fit", within)
-	case every != 0 && every < time.Second:
-		return cli.Usagef("-watch %v: instances write once a second", every)
-	}
-	if every == 0 && c.Asks && !in.JSON {
-		every = pause
 	}
 	live, err := in.Redis.Open(c)
 	if err != nil {
 		return err
 	}
 	defer live.Close()
-	for {
-		all, err := summary(c, live, within)
-		if err != nil {
-			return err
-		}
-		sortBy(all, order, n)
-		if in.JSON {
-			if err := c.WriteJSON(topJSON{session.FormatVersion, all}); err != nil {
-				return err
-			}
-		} else {
-			if every > 0 && c.Asks {
-				fmt.Fprint(c.Stdout, "\x1b[H\x1b[2J")
-			}
-			writeTop(c, live.Namespace, within, all)
-		}
-		if every == 0 {
-			if len(all.Instances) == 0 {
-				return cli.ErrFound
-			}
-			return nil
-		}
-		<-time.After(every)
+	all, err := summary(c, live)
+	if err != nil {
+		return err
 	}
+	sortBy(all, order, n)
+	return c.Report(in.JSON, topJSON{cli.FormatVersion, all}, len(all.Instances) == 0, func(io.Writer) error {
+		writeTop(c, live.Namespace, all)
+		return nil
+	})
 }
 
 var orders = map[string]func(report.Counts) int64{
@@ -121,21 +92,13 @@ func instances(n int) string {
 	return fmt.Sprintf("%d instances", n)
 }
 
-// period says over how long something was counted.
-func period(within time.Duration) string {
-	if within == time.Minute {
-		return "minute"
-	}
-	return within.String()
-}
-
-func writeTop(c cli.Console, namespace string, within time.Duration, all *report.Summary) {
+func writeTop(c cli.Console, namespace string, all *report.Summary) {
 	if len(all.Instances) == 0 {
 		fmt.Fprintf(c.Stdout, "No instance has reported in the namespace %s within ten seconds: name another with -namespace, or see docs/guide/report.md for how they do.\n", namespace)
 		return
 	}
-	fmt.Fprintf(c.Stdout, "%s, in the last %s: %d decisions, %d refused (%s), %d more if everything were enforced, %d points\n\n",
-		instances(len(all.Instances)), period(within), all.Recent.Decisions, all.Recent.Refused, cli.Percent(all.Recent.RefusedShare()), all.Recent.WouldRefuse, all.Recent.Cost)
+	fmt.Fprintf(c.Stdout, "%s, in the last minute: %d decisions, %d refused (%s), %d more if everything were enforced, %d points\n\n",
+		instances(len(all.Instances)), all.Recent.Decisions, all.Recent.Refused, cli.Percent(all.Recent.RefusedShare()), all.Recent.WouldRefuse, all.Recent.Cost)
 	counts := func(n report.Counts) []string {
 		return []string{fmt.Sprint(n.Decisions), fmt.Sprint(n.Refused), cli.Percent(n.RefusedShare()), fmt.Sprint(n.WouldRefuse), fmt.Sprint(n.Cost)}
 	}

@@ -33,12 +33,6 @@ const (
 	UnusedAssumedSize Rule = "unused-assumed-size"
 	// Overridden is a directive that the configuration replaces.
 	Overridden Rule = "overridden"
-	// UnreadFile is a file of operations that cannot be read or parsed.
-	UnreadFile Rule = "unread-file"
-	// UnpricedOperation is an operation that has no price, so that it is not looked at.
-	UnpricedOperation Rule = "unpriced-operation"
-	// DominantField is a field that makes up most of what operations cost.
-	DominantField Rule = "dominant-field"
 )
 
 // Finding is one result. An Error stops the server when it starts, a Warning makes prices wrong, and a Note says what could be
@@ -46,7 +40,7 @@ const (
 type Finding struct {
 	Severity doctor.Severity `json:"severity"`
 	Rule     Rule            `json:"rule"`
-	// Coordinate is the schema coordinate, or the name of an operation.
+	// Coordinate is the schema coordinate.
 	Coordinate string `json:"coordinate"`
 	Message    string `json:"message"`
 	File       string `json:"file,omitempty"`
@@ -92,28 +86,11 @@ func Schema(loaded *source.Schema, cfg cost.Config) []Finding {
 	}
 	l.weights()
 	l.listSizes()
-	Sort(l.findings)
-	return l.findings
-}
-
-// ByFiles reports the files whose operations nobody has looked at.
-func ByFiles(broken []*source.FileError) []Finding {
-	findings := make([]Finding, len(broken))
-	for i, problem := range broken {
-		findings[i] = Finding{
-			Severity: doctor.Warning, Rule: UnreadFile, Coordinate: problem.File, Message: problem.Message,
-			File: problem.File, Line: problem.Line, Column: problem.Column,
-		}
-	}
-	return findings
-}
-
-// Sort puts findings in the order of their positions.
-func Sort(findings []Finding) {
-	slices.SortStableFunc(findings, func(x, y Finding) int {
+	slices.SortStableFunc(l.findings, func(x, y Finding) int {
 		return cmp.Or(
 			cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column),
 			cmp.Compare(x.Coordinate, y.Coordinate), cmp.Compare(x.Rule, y.Rule), cmp.Compare(x.Message, y.Message),
 		)
 	})
+	return l.findings
 }

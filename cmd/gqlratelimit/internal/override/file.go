@@ -14,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 )
 
 // Bounds of a file of records.
@@ -175,7 +176,7 @@ func (in *setFlags) tellSet(c cli.Console, found *batch, replaced int) error {
 			Set      int           `json:"set"`
 			Replaced int           `json:"replaced"`
 			Skipped  []skippedJSON `json:"skipped,omitempty"`
-		}{session.FormatVersion, len(found.records), replaced, found.skipped})
+		}{cli.FormatVersion, len(found.records), replaced, found.skipped})
 	}
 	left := ""
 	if n := len(found.skipped); n > 0 {
@@ -187,7 +188,7 @@ func (in *setFlags) tellSet(c cli.Console, found *batch, replaced int) error {
 
 // readRecords reads a file of records.
 func readRecords(path string) ([]session.Record, error) {
-	data, err := session.ReadFile(path, maxFile)
+	data, err := source.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -201,8 +202,8 @@ func readRecords(path string) ([]session.Record, error) {
 	switch _, err := decoder.Token(); {
 	case !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("%s: more than one object", path)
-	case in.Version != session.FormatVersion:
-		return nil, fmt.Errorf("%s: version %d; %d is known", path, in.Version, session.FormatVersion)
+	case in.Version != cli.FormatVersion:
+		return nil, fmt.Errorf("%s: version %d; %d is known", path, in.Version, cli.FormatVersion)
 	case len(in.Records) == 0 || len(in.Records) > maxRecords:
 		return nil, fmt.Errorf("%s: %d records; 1 to %d fit", path, len(in.Records), maxRecords)
 	}

@@ -111,7 +111,7 @@ func list(c cli.Console, args []string) error {
 }
 
 func newListed(tenant string, records []bucket.Override) listedJSON {
-	out := listedJSON{Version: session.FormatVersion, Records: []session.Record{}}
+	out := listedJSON{Version: cli.FormatVersion, Records: []session.Record{}}
 	for i := range records {
 		out.Records = append(out.Records, session.NewRecord(tenant, &records[i]))
 	}
@@ -223,7 +223,7 @@ func own(h *session.Holding) []bucket.Bucket {
 // tell shows a change of records. Nil is no record.
 func tell(c cli.Console, tenant string, was, is *bucket.Override, before, after []bucket.LimitState, asJSON bool) error {
 	if asJSON {
-		out := changedJSON{Version: session.FormatVersion}
+		out := changedJSON{Version: cli.FormatVersion}
 		for _, side := range []struct {
 			o  *bucket.Override
 			to **session.Record

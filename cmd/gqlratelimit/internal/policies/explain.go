@@ -125,7 +125,7 @@ func explain(c cli.Console, args []string) error {
 func explained(h *session.Holding, live bool, records []bucket.Override) explainedJSON {
 	from := h.Rules.Provenance(h.Subject)
 	out := explainedJSON{
-		Version: session.FormatVersion, Policy: h.Policy.From, Tenant: h.Scope.Tenant, Tier: h.Rules.Tier, From: places(from),
+		Version: cli.FormatVersion, Policy: h.Policy.From, Tenant: h.Scope.Tenant, Tier: h.Rules.Tier, From: places(from),
 		Mode: h.Rules.Mode.String(), FailMode: h.Rules.FailMode.String(), Blocked: h.Rules.Blocked, Unlimited: h.Rules.Unlimited,
 		Limits: []explainedLimit{}, records: records,
 	}

@@ -96,7 +96,7 @@ func plan(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
-	out := planJSON{Version: session.FormatVersion, Old: before.From, New: after.From}
+	out := planJSON{Version: cli.FormatVersion, Old: before.From, New: after.From}
 	out.Changes, out.Following = compare(before, after)
 	if in.given() {
 		if out.Refused, err = in.replay(c, before, after); err != nil {

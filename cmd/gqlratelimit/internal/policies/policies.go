@@ -94,7 +94,7 @@ func check(c cli.Console, args []string) error {
 			Version  int           `json:"version"`
 			Failed   bool          `json:"failed"`
 			Findings []findingJSON `json:"findings"`
-		}{session.FormatVersion, failed, findings})
+		}{cli.FormatVersion, failed, findings})
 	} else {
 		for i := range findings {
 			fmt.Fprintln(c.Stdout, &findings[i])

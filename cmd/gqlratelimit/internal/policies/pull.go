@@ -8,7 +8,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -47,7 +47,7 @@ func pull(c cli.Console, args []string) error {
 	asks.Register(flags)
 	flags.Uint64Var(&number, "revision", 0, "an earlier revision, by its `number`; it writes no FILE.revision")
 	flags.BoolVar(&force, "force", false, "overwrite changes of the file")
-	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
+	cli.JSONVar(flags, &asJSON)
 	path, err := parseFile(c, flags, args)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func pull(c cli.Console, args []string) error {
 		fmt.Fprintln(c.Stderr, "The daemon has no policy yet: gqlratelimit policy push publishes the first one.")
 		return cli.ErrFound
 	}
-	out := pulledJSON{Version: session.FormatVersion, File: path, side: *sideOf(r)}
+	out := pulledJSON{Version: cli.FormatVersion, File: path, side: *sideOf(r)}
 	if out.Changed, err = write(c, client, path, r.Document, force); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func pull(c cli.Console, args []string) error {
 
 // write writes a document into a file, unless it has these bytes, or changes that would be lost.
 func write(c cli.Console, client *daemon.Client, path string, document []byte, force bool) (changed bool, _ error) {
-	was, err := session.ReadFile(path, tiers.MaxDocument)
+	was, err := source.ReadFile(path, tiers.MaxDocument)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return true, replace(path, document)

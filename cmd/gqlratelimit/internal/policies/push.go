@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -79,7 +79,7 @@ func runPush(c cli.Console, args []string) error {
 	p := &push{Console: c}
 	flags := c.NewFlags("policy push", pushHelp)
 	p.daemon.Register(flags)
-	flags.StringVar(&p.reason, "reason", "", "why, in a `text` for those who find it later; required, and asked for on a terminal")
+	flags.StringVar(&p.reason, "reason", "", "why, in a `text` for those who find it later; required")
 	flags.StringVar(&p.ticket, "ticket", "", "where more is to be read: a `name` in the audit log")
 	flags.StringVar(&p.base, "base", "", "`file` with what the change began with")
 	flags.Func("expect", "the `number` of the revision that the change began with, 0 for none", func(text string) error {
@@ -87,22 +87,25 @@ func runPush(c cli.Console, args []string) error {
 		p.expect = &n
 		return err
 	})
-	flags.BoolVar(&p.json, "json", false, "write JSON (docs/reference/command.md describes the format)")
+	cli.JSONVar(flags, &p.json)
 	var err error
 	if p.path, err = parseFile(c, flags, args); err != nil {
 		return err
 	}
-	if err := p.complete(); err != nil {
-		return err
+	switch p.reason = strings.TrimSpace(p.reason); {
+	case p.reason == "":
+		return cli.Usagef("say why: -reason TEXT")
+	case p.base != "" && p.expect != nil:
+		return cli.Usagef("say one of -base and -expect")
 	}
-	if p.document, err = session.ReadFile(p.path, tiers.MaxDocument); err != nil {
+	if p.document, err = source.ReadFile(p.path, tiers.MaxDocument); err != nil {
 		return err
 	}
 	if p.client, err = p.daemon.Open(c); err != nil {
 		return err
 	}
 	defer p.client.Close()
-	p.out.Version, p.out.File = session.FormatVersion, p.path
+	p.out.Version, p.out.File = cli.FormatVersion, p.path
 	if err := p.run(); err != nil {
 		return err
 	}
@@ -115,29 +118,6 @@ func runPush(c cli.Console, args []string) error {
 		return cli.ErrFound
 	}
 	return err
-}
-
-// complete asks for the reason if there is somebody to ask.
-func (p *push) complete() (err error) {
-	if p.reason, err = reasonOf(p.Console, p.reason); err == nil && p.base != "" && p.expect != nil {
-		err = cli.Usagef("say one of -base and -expect")
-	}
-	return err
-}
-
-// reasonOf is the reason that was given, or that somebody says who is asked for it.
-func reasonOf(c cli.Console, reason string) (string, error) {
-	reason = strings.TrimSpace(reason)
-	if reason == "" && c.Asks {
-		reason = c.Ask("Reason: ")
-	}
-	switch {
-	case reason == "":
-		return "", cli.Usagef("say why: -reason TEXT")
-	case len(reason) > policy.MaxText || !utf8.ValidString(reason):
-		return "", cli.Usagef("a -reason of %d bytes: at most %d bytes of UTF-8 fit", len(reason), policy.MaxText)
-	}
-	return reason, nil
 }
 
 // run publishes the file if it may.
@@ -208,7 +188,7 @@ func (p *push) expected() (*uint64, error) {
 	case p.expect != nil:
 		p.out.Based = *p.expect
 	case p.base != "":
-		base, err := session.ReadFile(p.base, tiers.MaxDocument)
+		base, err := source.ReadFile(p.base, tiers.MaxDocument)
 		if err != nil {
 			return nil, err
 		}

@@ -77,7 +77,7 @@ func runSimulate(c cli.Console, args []string) error {
 			Report    simulate.Report `json:"report"`
 			Recorded  *sampleJSON     `json:"recorded,omitempty"`
 			NotJudged []string        `json:"notJudged,omitempty"`
-		}{session.FormatVersion, failed, report, replayed.sample, notJudged})
+		}{cli.FormatVersion, failed, report, replayed.sample, notJudged})
 	} else if err = report.WriteTable(c.Stdout); err == nil {
 		writeRecorded(c, replayed.sample, notJudged)
 	}

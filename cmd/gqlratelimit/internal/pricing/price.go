@@ -22,17 +22,16 @@ type Pricer struct {
 	schema    *ast.Schema
 	estimator *cost.Estimator
 	variables *source.Variables
-	byName    map[string]any
 }
 
 // New returns the pricer of a schema. The error joins a [source.FileError] for each mistake in the
 // directives and in the configuration, with its position in the schema.
-func New(schema *ast.Schema, cfg source.Config, variables *source.Variables) (*Pricer, error) {
-	estimator, err := cost.New(schema, cfg.Config)
+func New(schema *ast.Schema, cfg cost.Config, variables *source.Variables) (*Pricer, error) {
+	estimator, err := cost.New(schema, cfg)
 	if err != nil {
 		return nil, source.Located(schema, err)
 	}
-	return &Pricer{schema: schema, estimator: estimator, variables: variables, byName: cfg.Variables}, nil
+	return &Pricer{schema: schema, estimator: estimator, variables: variables}, nil
 }
 
 // maxMerged is how many selections an operation may have, with its fragments each once, to be checked for
@@ -71,10 +70,6 @@ type Result struct {
 // Price validates and prices an operation.
 func (p *Pricer) Price(op *source.Operation) Result {
 	result := Result{Operation: op}
-	if op.Local {
-		result.Cost.Free = true
-		return result
-	}
 	doc, err := op.Document()
 	if err != nil {
 		return result.fail(err)
@@ -92,7 +87,7 @@ func (p *Pricer) Price(op *source.Operation) Result {
 	if err != nil {
 		return result.fail(err)
 	}
-	values, result.Missing, err = source.Coerce(p.schema, op, values, p.byName)
+	values, result.Missing, err = source.Coerce(p.schema, op, values)
 	if err != nil {
 		return result.fail(err)
 	}

@@ -1,13 +1,16 @@
+// Package report writes what the command found in schemas, operations and servers: as text for people, as JSON for programs.
 package report
 
 import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
@@ -74,82 +77,81 @@ func (c Costs) shown() []pricing.Result {
 	return shown
 }
 
-// WriteTable writes a table: each operation with its price and below it the calls that cost the most.
-func (c Costs) WriteTable(w io.Writer, style Style) error {
-	var b strings.Builder
-	b.WriteString(style.bold(row("POINTS", "TYPE", "FIELD", "OPERATION")) + "\n")
-	writeBroken(&b, c.Broken, style)
-	for _, r := range c.shown() {
-		c.writeOperation(&b, r, style)
-	}
-	if hidden := len(c.Results) - len(c.shown()); hidden > 0 {
-		b.WriteString(style.dim(row("", "", "", fmt.Sprintf("… and %s that cost less", count(hidden, "operation")))) + "\n")
-	}
-	b.WriteString("\n" + c.summary(style) + "\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+// Write writes JSON with every call, or a table with the calls of each operation that cost the most. It returns
+// [cli.ErrFound] if something is wrong.
+func (c Costs) Write(to cli.Console, asJSON bool) error {
+	return to.Report(asJSON, c.json(), c.Failed(), func(w io.Writer) error {
+		var b strings.Builder
+		row(&b, "POINTS", "TYPE", "FIELD", "OPERATION")
+		writeBroken(&b, c.Broken)
+		for _, r := range c.shown() {
+			c.writeOperation(&b, r)
+		}
+		if hidden := len(c.Results) - len(c.shown()); hidden > 0 {
+			say(&b, "… and %s that cost less", count(hidden, "operation"))
+		}
+		b.WriteString("\n" + c.summary() + "\n")
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
 }
 
 // writeBroken writes a line for each file that has no operations because it cannot be read.
-func writeBroken(b *strings.Builder, broken []*source.FileError, style Style) {
+func writeBroken(b *strings.Builder, broken []*source.FileError) {
 	for _, problem := range broken {
-		b.WriteString(row(style.red(pad("-")), "", "", style.red("! "+problem.Error())) + "\n")
+		row(b, "-", "", "", "! "+problem.Error())
 	}
 }
 
 // brokenFiles says in the summary how many files were left out.
-func brokenFiles(broken []*source.FileError, style Style) string {
+func brokenFiles(broken []*source.FileError) string {
 	if len(broken) == 0 {
 		return ""
 	}
-	return ", " + style.red(count(len(broken), "file")+" left out")
+	return ", " + count(len(broken), "file") + " left out"
 }
 
-func (c Costs) writeOperation(b *strings.Builder, r pricing.Result, style Style) {
-	name := style.bold(source.Printable(r.Operation.Name))
-	where := style.dim(source.Position(r.Operation.File, r.Operation.Line, 0, ""))
+// title names an operation and its place.
+func title(op *source.Operation) string {
+	return cli.Plain(op.Name) + "  " + source.Position(op.File, op.Line, 0, "")
+}
+
+func (c Costs) writeOperation(b *strings.Builder, r pricing.Result) {
 	if r.Fatal {
-		b.WriteString(row(style.red(pad("-")), "", "", name+"  "+where) + "\n")
+		row(b, "-", "", "", title(r.Operation))
 	} else {
-		price := points(r.Points)
-		if c.Over(r) {
-			price = style.red(pad(price))
-		}
-		b.WriteString(row(price, number(r.Cost.Type), number(r.Cost.Field), name+"  "+where) + "\n")
+		row(b, points(r.Points), number(r.Cost.Type), number(r.Cost.Field), title(r.Operation))
 	}
 	for _, problem := range r.Problems {
-		b.WriteString(row("", "", "", style.red("! "+problem.Error())) + "\n")
+		say(b, "! %v", problem)
 	}
 	if c.Over(r) {
-		b.WriteString(row("", "", "", style.red("! above the maximum of "+points(c.MaxCost)+remedy(r))) + "\n")
-	}
-	if r.Operation.Local {
-		b.WriteString(row("", "", "", style.yellow("? nothing of it is sent: the client answers all")) + "\n")
+		say(b, "! above the maximum of %s%s", points(c.MaxCost), remedy(r))
 	}
 	if len(r.Assumed) > 0 {
-		b.WriteString(row("", "", "", style.yellow("? no value for $"+strings.Join(r.Assumed, ", $")+
-			": priced with what is required in it; optional inputs and elements of lists add to that")) + "\n")
+		say(b, "? no value for %s: priced with what is required in it; optional inputs and elements of lists add to that", variables(r.Assumed))
 	}
 	if len(r.Chosen) > 0 {
-		b.WriteString(row("", "", "", style.yellow("? no value for $"+strings.Join(r.Chosen, ", $")+": priced with the dearer value")) + "\n")
+		say(b, "? no value for %s: priced with the dearer value", variables(r.Chosen))
 	}
 	switch {
 	case c.Unknown(r):
-		b.WriteString(row("", "", "", style.red("! no value for $"+strings.Join(r.Missing, ", $")+
-			": may be above the maximum of "+points(c.MaxCost))) + "\n")
+		say(b, "! no value for %s: may be above the maximum of %s", variables(r.Missing), points(c.MaxCost))
 	case len(r.Missing) > 0:
-		b.WriteString(row("", "", "", style.yellow("? no value for $"+strings.Join(r.Missing, ", $")+": priced without, which is no upper bound")) + "\n")
+		say(b, "? no value for %s: priced without, which is no upper bound", variables(r.Missing))
 	}
 	if r.Cost.Approximate {
-		b.WriteString(row("", "", "", style.yellow("? too large to merge: each selection was priced for itself, which is an upper bound")) + "\n")
+		say(b, "? too large to merge: each selection was priced for itself, which is an upper bound")
 	}
 	if r.Unmerged {
-		b.WriteString(row("", "", "", style.yellow("? too large to check whether its fields can be merged")) + "\n")
+		say(b, "? too large to check whether its fields can be merged")
 	}
 	if !r.Fatal && c.Calls > 0 {
-		writeCalls(b, r, c.Calls, style)
+		writeCalls(b, r, c.Calls)
 	}
 }
+
+func variables(names []string) string { return "$" + strings.Join(names, ", $") }
 
 // remedy says where an operation that costs too much can be made cheaper.
 func remedy(r pricing.Result) string {
@@ -167,9 +169,9 @@ func remedy(r pricing.Result) string {
 func pathOf(e *cost.Entry) string { return cmp.Or(strings.Join(e.Path, "."), e.Coordinate) }
 
 // writeCalls writes the dearest calls of an operation, and what the others add.
-func writeCalls(b *strings.Builder, r pricing.Result, limit int, style Style) {
+func writeCalls(b *strings.Builder, r pricing.Result, limit int) {
 	if r.Cost.Base > 0 {
-		b.WriteString(style.dim(row(number(r.Cost.Base), "", "", "  each "+string(r.Operation.Definition.Operation))) + "\n")
+		row(b, number(r.Cost.Base), "", "", "  each "+string(r.Operation.Definition.Operation))
 	}
 	entries := slices.Clone(r.Breakdown.Entries)
 	slices.SortStableFunc(entries, func(x, y cost.Entry) int {
@@ -191,7 +193,7 @@ func writeCalls(b *strings.Builder, r pricing.Result, limit int, style Style) {
 			if why := explain(e); why != "" {
 				line += "  " + why
 			}
-			b.WriteString(style.dim(row(number(e.Type+e.Field), number(e.Type), number(e.Field), line)) + "\n")
+			row(b, number(e.Type+e.Field), number(e.Type), number(e.Field), line)
 			continue
 		}
 		rest++
@@ -199,7 +201,7 @@ func writeCalls(b *strings.Builder, r pricing.Result, limit int, style Style) {
 		field += e.Field
 	}
 	if rest > 0 {
-		b.WriteString(style.dim(row(number(typ+field), number(typ), number(field), "  "+count(rest, "other call"))) + "\n")
+		row(b, number(typ+field), number(typ), number(field), "  "+count(rest, "other call"))
 	}
 }
 
@@ -230,7 +232,7 @@ func explain(e cost.Entry) string {
 	return strings.Join(parts, ", ")
 }
 
-func (c Costs) summary(style Style) string {
+func (c Costs) summary() string {
 	var failed, over, unknown int
 	var total float64
 	for _, r := range c.Results {
@@ -246,34 +248,27 @@ func (c Costs) summary(style Style) string {
 			total += float64(r.Points)
 		}
 	}
-	text := count(len(c.Results), "operation") + ", " + number(total) + " points in all"
-	text += brokenFiles(c.Broken, style)
+	text := count(len(c.Results), "operation") + ", " + number(total) + " points in all" + brokenFiles(c.Broken)
 	if failed > 0 {
-		text += ", " + style.red(fmt.Sprintf("%d with problems", failed))
+		text += fmt.Sprintf(", %d with problems", failed)
 	}
 	if over > 0 {
-		text += ", " + style.red(fmt.Sprintf("%d above the maximum of %s", over, points(c.MaxCost)))
+		text += fmt.Sprintf(", %d above the maximum of %s", over, points(c.MaxCost))
 	}
 	if unknown > 0 {
-		text += ", " + style.red(fmt.Sprintf("%d that may be above %s for want of variables", unknown, points(c.MaxCost)))
+		text += fmt.Sprintf(", %d that may be above %s for want of variables", unknown, points(c.MaxCost))
 	}
 	return text
 }
 
-// row writes three columns of numbers and a text.
-func row(first, second, third, text string) string {
-	return strings.TrimRight(pad(first)+" "+pad(second)+" "+pad(third)+"  "+text, " ")
+// row writes three columns of numbers, each wide enough for a price of nine digits, and a text.
+func row(b *strings.Builder, first, second, third, text string) {
+	b.WriteString(strings.TrimRight(fmt.Sprintf("%9s %9s %9s  %s", first, second, third, text), " ") + "\n")
 }
 
-// columnWidth holds a price of nine digits.
-const columnWidth = 9
-
-// pad aligns a number to the right. What is coloured was padded before.
-func pad(text string) string {
-	if strings.HasPrefix(text, "\x1b") {
-		return text
-	}
-	return strings.Repeat(" ", max(0, columnWidth-len([]rune(text)))) + text
+// say writes a text below the numbers.
+func say(b *strings.Builder, format string, args ...any) {
+	row(b, "", "", "", fmt.Sprintf(format, args...))
 }
 
 func count(n int, what string) string {
@@ -281,4 +276,20 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// number writes a cost with at most two decimals. What is infinite, or too large for a price, is ∞.
+func number(x float64) string {
+	if x >= cost.MaxPoints {
+		return "∞"
+	}
+	return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64)
+}
+
+// points writes a price. The largest is one that overflowed.
+func points(p int64) string { return number(float64(p)) }
+
+// finite returns what JSON can carry: the largest price in place of an infinite cost.
+func finite(x float64) float64 {
+	return max(-cost.MaxPoints, min(cost.MaxPoints, x))
 }

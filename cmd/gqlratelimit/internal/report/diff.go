@@ -23,8 +23,6 @@ type Changes struct {
 	Broken []*source.FileError
 	// MaxRise is the share by which a price may rise.
 	MaxRise float64
-	// All shows the operations whose price is the same, too.
-	All bool
 }
 
 // SortByRise puts broken operations first, then those whose price rises most.
@@ -49,11 +47,16 @@ func (c Changes) failed(change pricing.Change) bool {
 	return change.Broken() || change.Exceeds(c.MaxRise)
 }
 
-// WriteTable writes a table of the operations whose price changes, with the calls that make it rise.
-func (c Changes) WriteTable(w io.Writer, style Style) error {
+// Write writes JSON with all operations, or a table of those whose price changes, with the calls that make it rise. It
+// returns [cli.ErrFound] if something is wrong.
+func (c Changes) Write(to cli.Console, asJSON bool) error {
+	return to.Report(asJSON, c.json(), c.Failed(), c.writeTable)
+}
+
+func (c Changes) writeTable(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString(style.bold(row("OLD", "NEW", "RISE", "OPERATION")) + "\n")
-	writeBroken(&b, c.Broken, style)
+	row(&b, "OLD", "NEW", "RISE", "OPERATION")
+	writeBroken(&b, c.Broken)
 	same, unpriced, failed := 0, 0, 0
 	for _, change := range c.List {
 		if c.failed(change) {
@@ -64,28 +67,23 @@ func (c Changes) WriteTable(w io.Writer, style Style) error {
 			unpriced++
 		case !change.Broken() && change.Old.Points == change.New.Points:
 			same++
-			if !c.All {
-				continue
-			}
+			continue
 		}
-		c.writeChange(&b, change, style)
+		writeChange(&b, change)
 	}
-	text := count(len(c.List), "operation") + fmt.Sprintf(", %d with the same price", same)
-	text += brokenFiles(c.Broken, style)
+	text := count(len(c.List), "operation") + fmt.Sprintf(", %d with the same price", same) + brokenFiles(c.Broken)
 	if unpriced > 0 {
 		text += fmt.Sprintf(", %d not valid under the old schema", unpriced)
 	}
 	if failed > 0 {
-		text += ", " + style.red(fmt.Sprintf("%d broken or above a rise of %s", failed, cli.Percent(c.MaxRise)))
+		text += fmt.Sprintf(", %d broken or above a rise of %s", failed, cli.Percent(c.MaxRise))
 	}
 	b.WriteString("\n" + text + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (c Changes) writeChange(b *strings.Builder, change pricing.Change, style Style) {
-	op := change.Old.Operation
-	name := style.bold(source.Printable(op.Name)) + "  " + style.dim(source.Position(op.File, op.Line, 0, ""))
+func writeChange(b *strings.Builder, change pricing.Change) {
 	price := func(r pricing.Result) string {
 		if r.Fatal {
 			return "-"
@@ -94,24 +92,19 @@ func (c Changes) writeChange(b *strings.Builder, change pricing.Change, style St
 	}
 	rise := ""
 	if !change.Old.Fatal && !change.New.Fatal {
-		rise = pad(signed(change.Rise()))
-		switch {
-		case c.failed(change):
-			rise = style.red(rise)
-		case change.Rise() > 0:
-			rise = style.yellow(rise)
-		case change.Rise() < 0:
-			rise = style.green(rise)
+		rise = cli.Percent(change.Rise())
+		if change.Rise() > 0 {
+			rise = "+" + rise
 		}
 	}
-	b.WriteString(row(price(change.Old), price(change.New), rise, name) + "\n")
+	row(b, price(change.Old), price(change.New), rise, title(change.Old.Operation))
 	broken := change.New
 	if change.Unpriced() {
 		broken = change.Old
 	}
 	if broken.Fatal || change.Broken() {
 		for _, problem := range broken.Problems {
-			b.WriteString(row("", "", "", style.red("! "+problem.Error())) + "\n")
+			say(b, "! %v", problem)
 		}
 	}
 	if change.Rise() <= 0 {
@@ -120,21 +113,12 @@ func (c Changes) writeChange(b *strings.Builder, change pricing.Change, style St
 	causes := change.Causes()
 	for i, cause := range causes {
 		if i == maxCauses {
-			b.WriteString(row("", "", "", style.dim("  and "+count(len(causes)-i, "other call"))) + "\n")
+			say(b, "  and %s", count(len(causes)-i, "other call"))
 			break
 		}
 		fields := strings.Join(cause.Coordinates, ", ")
-		path := cmp.Or(cause.Path, fields)
-		b.WriteString(style.dim(row(number(cause.Old), number(cause.New), "", "  "+path+"  "+fields)) + "\n")
+		row(b, number(cause.Old), number(cause.New), "", "  "+cmp.Or(cause.Path, fields)+"  "+fields)
 	}
-}
-
-// signed writes a rise with its sign.
-func signed(rise float64) string {
-	if rise > 0 {
-		return "+" + cli.Percent(rise)
-	}
-	return cli.Percent(rise)
 }
 
 // changesJSON is the JSON of the sub-command diff.
@@ -171,9 +155,8 @@ type causeJSON struct {
 	New         float64  `json:"new"`
 }
 
-// WriteJSON writes the report as JSON, with all operations.
-func (c Changes) WriteJSON(w io.Writer) error {
-	out := changesJSON{Version: formatVersion, MaxRise: c.MaxRise, Failed: c.Failed(), Broken: c.Broken, Operations: []changeJSON{}}
+func (c Changes) json() changesJSON {
+	out := changesJSON{Version: cli.FormatVersion, MaxRise: c.MaxRise, Failed: c.Failed(), Broken: c.Broken, Operations: []changeJSON{}}
 	for _, change := range c.List {
 		op := change.Old.Operation
 		one := changeJSON{Name: op.Name, File: op.File, Line: op.Line, Column: op.Column, Failed: c.failed(change)}
@@ -198,5 +181,5 @@ func (c Changes) WriteJSON(w io.Writer) error {
 		}
 		out.Operations = append(out.Operations, one)
 	}
-	return writeJSON(w, out)
+	return out
 }

@@ -5,15 +5,8 @@ import (
 	"flag"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-)
-
-// Bounds of what stands in a record, as those of bucket.Override.
-const (
-	maxReason = 256
-	maxActor  = 128
 )
 
 // Change are the flags of whatever changes something: who does it, and why.
@@ -23,26 +16,19 @@ type Change struct {
 
 // Register adds the flags.
 func (f *Change) Register(flags *flag.FlagSet) {
-	flags.StringVar(&f.Reason, "reason", "", "why, in a `text` for those who find it later; required, and asked for on a terminal")
+	flags.StringVar(&f.Reason, "reason", "", "why, in a `text` for those who find it later; required")
 	flags.StringVar(&f.Actor, "actor", "", "`who` changes it; the user of this machine unless given")
 }
 
-// Complete asks for what is missing if there is somebody to ask, and fails without.
+// Complete fails if nobody says why. Who it is, the environment says where no flag does.
 func (f *Change) Complete(c cli.Console) error {
 	f.Reason = strings.TrimSpace(f.Reason)
-	if f.Reason == "" && c.Asks {
-		f.Reason = c.Ask("Reason: ")
-	}
 	f.Actor = cmp.Or(strings.TrimSpace(f.Actor), c.Getenv("SUDO_USER"), c.Getenv("USER"), c.Getenv("LOGNAME"))
 	switch {
 	case f.Reason == "":
 		return cli.Usagef("say why: -reason TEXT")
 	case f.Actor == "":
 		return cli.Usagef("say who you are: -actor NAME")
-	case len(f.Reason) > maxReason || !utf8.ValidString(f.Reason):
-		return cli.Usagef("a -reason of %d bytes: at most %d bytes of UTF-8 fit", len(f.Reason), maxReason)
-	case len(f.Actor) > maxActor || !utf8.ValidString(f.Actor):
-		return cli.Usagef("an -actor of %d bytes: at most %d bytes of UTF-8 fit", len(f.Actor), maxActor)
 	}
 	return nil
 }

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
@@ -32,7 +31,7 @@ type Policy struct {
 
 // LoadPolicy reads a policy document, or a revision as a feed of files has it.
 func LoadPolicy(path string) (*Policy, error) {
-	document, err := ReadFile(path, tiers.MaxDocument+64<<10)
+	document, err := source.ReadFile(path, tiers.MaxDocument+64<<10)
 	if err != nil {
 		return nil, err
 	}
@@ -139,13 +138,13 @@ func (p *PolicyFlags) Record(live *Live, held *Policy, tenant string) (*tiers.Re
 
 // Recorded reads what the directory has of a tenant, nil for nothing, whether or not a policy lists it.
 func (p *PolicyFlags) Recorded(live *Live, tenant string) (*tiers.Record, error) {
-	source, err := redisdirectory.New(redisdirectory.Config{Client: live.Client, Namespace: live.Namespace, Name: p.Directory})
+	records, err := redisdirectory.New(redisdirectory.Config{Client: live.Client, Namespace: live.Namespace, Name: p.Directory})
 	if err != nil {
 		return nil, cli.Usagef("%v", err)
 	}
 	var found *directory.Record
 	err = live.Call(func(ctx context.Context) error {
-		found, err = source.Tenant(ctx, tenant)
+		found, err = records.Tenant(ctx, tenant)
 		return err
 	})
 	if errors.Is(err, directory.ErrEmpty) || err == nil && found == nil {
@@ -159,23 +158,6 @@ func (p *PolicyFlags) Recorded(live *Live, tenant string) (*tiers.Record, error)
 
 // tierNames are those of the policy.
 func (p *Policy) tierNames() []string { return slices.Sorted(maps.Keys(p.Written.Tiers)) }
-
-// readAll reads a file, and fails if it has more bytes than it may.
-func readAll(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: cannot be read: %w", path, errors.Unwrap(err))
-	}
-	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, most+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: cannot be read: %w", path, err)
-	case int64(len(data)) > most:
-		return nil, fmt.Errorf("%s: it has more than %d bytes", path, most)
-	}
-	return data, nil
-}
 
 // HasFile reports whether a policy file is named.
 func (p *PolicyFlags) HasFile(c cli.Console) bool { return p.path(c) != "" }

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 )
 
 // Variables of the environment in which an operator keeps what every call needs.
@@ -83,7 +83,7 @@ func (a *Address) Read(c cli.Console) (redisclient.Config, error) {
 	}
 	config := redisclient.Config{Addresses: a.Addresses, Cluster: a.Cluster, Master: a.Master, Username: a.Username}
 	if a.PasswordFile != "" {
-		password, err := ReadFile(a.PasswordFile, maxPassword)
+		password, err := source.ReadFile(a.PasswordFile, maxPassword)
 		if err != nil {
 			return config, err
 		}
@@ -199,18 +199,6 @@ func (l *Live) explain(err error) error {
 		return fmt.Errorf("Redis gave no answer within %v; gqlratelimit doctor says more", l.timeout)
 	}
 	return err
-}
-
-// ReadFile reads a file of at most so many bytes.
-func ReadFile(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: cannot be read: %w", path, errors.Unwrap(err))
-	case !info.Mode().IsRegular() && info.Mode()&os.ModeNamedPipe == 0 && info.Mode()&os.ModeCharDevice == 0:
-		return nil, fmt.Errorf("%s: cannot be read: it is no file", path)
-	}
-	return readAll(path, most)
 }
 
 // Overrides returns the override records of a tenant, those changed first in front.

@@ -25,7 +25,7 @@ func (f *Flags) Register(flags *flag.FlagSet) {
 
 // RegisterJSON adds the flag that asks for JSON.
 func (f *Flags) RegisterJSON(flags *flag.FlagSet) {
-	flags.BoolVar(&f.JSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
+	cli.JSONVar(flags, &f.JSON)
 }
 
 // Session is a live limiter, and what holds in it for the scope.

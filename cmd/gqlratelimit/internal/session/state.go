@@ -12,9 +12,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 )
 
-// FormatVersion is that of all JSON about a live limiter, as docs/reference/command.md says.
-const FormatVersion = 1
-
 // LimitJSON is a limit and, where a store was asked, what is left of it.
 type LimitJSON struct {
 	Level string      `json:"level"`

@@ -1,8 +1,6 @@
 package source
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,22 +12,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
-// Config is a pricing configuration.
-type Config struct {
-	// Config is that of the library.
-	cost.Config
-	// Variables are the values of variables by name, for operations that have no other value for them.
-	Variables map[string]any
-	// Client are the directives that clients keep to themselves.
-	Client Client
-}
-
 // pricing is the file of a pricing configuration, in YAML or JSON: the fields of [cost.Config] that
-// change prices, and what the command alone is told about operations.
+// change prices.
 type pricing struct {
-	Variables          map[string]any                `yaml:"variables"`
-	ClientDirectives   []string                      `yaml:"clientDirectives"`
-	ClientOnly         []string                      `yaml:"clientOnly"`
 	DefaultListSize    int                           `yaml:"defaultListSize"`
 	Weights            map[string]float64            `yaml:"weights"`
 	ValueWeights       map[string]map[string]float64 `yaml:"valueWeights"`
@@ -110,19 +95,19 @@ type connections struct {
 
 // LoadConfig reads a pricing configuration. An empty path is the default. Unknown keys are refused,
 // because a misspelt one would silently change prices.
-func LoadConfig(path string) (Config, error) {
+func LoadConfig(path string) (cost.Config, error) {
 	if path == "" {
-		return Config{Client: DefaultClient()}, nil
+		return cost.Config{}, nil
 	}
 	text, err := read(path, maxConfigBytes)
 	if err != nil {
-		return Config{}, err
+		return cost.Config{}, err
 	}
 	var file pricing
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, yamlProblem(path, err)
+		return cost.Config{}, yamlProblem(path, err)
 	}
 	cfg := cost.Config{
 		DefaultListSize:    file.DefaultListSize,
@@ -143,30 +128,7 @@ func LoadConfig(path string) (Config, error) {
 	for coordinate, size := range file.ListSizes {
 		cfg.ListSizes[coordinate] = cost.ListSize(size)
 	}
-	client := DefaultClient()
-	client.Dropped = append(client.Dropped, file.ClientDirectives...)
-	client.Local = append(client.Local, file.ClientOnly...)
-	variables, err := asJSON(file.Variables)
-	if err != nil {
-		return Config{}, &FileError{File: path, Message: "the configuration is not valid: variables: " + err.Error()}
-	}
-	return Config{Config: cfg, Variables: variables, Client: client}, nil
-}
-
-// asJSON returns values of YAML as files of variables have them.
-func asJSON(values map[string]any) (map[string]any, error) {
-	if values == nil {
-		return nil, nil
-	}
-	text, err := json.Marshal(values)
-	if err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var found map[string]any
-	err = decoder.Decode(&found)
-	return found, err
+	return cfg, nil
 }
 
 // yamlProblem keeps the first of the mistakes that yaml reports, with its line.

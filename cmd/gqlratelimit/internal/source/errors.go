@@ -5,10 +5,11 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 )
 
 // FileError is a mistake in a file.
@@ -20,23 +21,16 @@ type FileError struct {
 	Column int `json:"column,omitempty"`
 	// Message says what is wrong and, where that is not plain, what to do.
 	Message string `json:"message"`
+
+	cause error
 }
+
+// Unwrap returns what the system said of the file, nil for a mistake in it.
+func (p *FileError) Unwrap() error { return p.cause }
 
 // Error returns file:line:column and the message, in the form that editors and CI systems recognise.
 func (p *FileError) Error() string {
-	return Position(p.File, p.Line, p.Column, ": ") + Printable(p.Message)
-}
-
-// Printable returns the text with a replacement for each character that is not printable. Texts come from
-// files, and control characters, or those that turn the direction of writing, would have a say in what a
-// terminal shows.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
+	return Position(p.File, p.Line, p.Column, ": ") + cli.Plain(p.Message)
 }
 
 // Position returns file:line:column and the separator, without what is not known.
@@ -44,7 +38,7 @@ func Position(file string, line, column int, separator string) string {
 	if file == "" {
 		return ""
 	}
-	file = Printable(file)
+	file = cli.Plain(file)
 	if strings.HasPrefix(strings.TrimSpace(file), "::") {
 		// A line that begins so is a command to the runner of GitHub Actions.
 		file = "./" + file

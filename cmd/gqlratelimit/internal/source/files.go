@@ -90,19 +90,35 @@ func below(root string, extensions []string) ([]string, error) {
 	return found, err
 }
 
-// read returns the text of a file of at most limit bytes, without a byte order mark.
-func read(path string, limit int64) (string, error) {
+// ReadFile returns the bytes of a file, or of a pipe. A file that has more than it may, or is neither, is a [FileError].
+func ReadFile(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if !info.Mode().IsRegular() && info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) == 0 {
+		return nil, &FileError{File: path, Message: "cannot be read: it is no file"}
+	}
 	file, err := os.Open(path)
 	if err != nil {
-		return "", unreadable(path, err)
+		return nil, unreadable(path, err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, limit+1))
+	data, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err != nil {
-		return "", unreadable(path, err)
+		return nil, unreadable(path, err)
 	}
-	if int64(len(text)) > limit {
-		return "", &FileError{File: path, Message: fmt.Sprintf("the file is larger than %d MiB, which is the bound for its kind", limit>>20)}
+	if int64(len(data)) > most {
+		return nil, &FileError{File: path, Message: fmt.Sprintf("the file has more than %d bytes, which is the bound for its kind", most)}
+	}
+	return data, nil
+}
+
+// read returns the text of a file, without a byte order mark.
+func read(path string, most int64) (string, error) {
+	text, err := ReadFile(path, most)
+	if err != nil {
+		return "", err
 	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
@@ -126,5 +142,5 @@ func unreadable(path string, err error) error {
 	if errors.As(err, &known) {
 		err = known.Err
 	}
-	return &FileError{File: path, Message: "cannot be read: " + err.Error()}
+	return &FileError{File: path, Message: "cannot be read: " + err.Error(), cause: err}
 }

@@ -31,8 +31,6 @@ type Operation struct {
 	Column int
 	// Definition is the parsed operation. Validation writes into it.
 	Definition *ast.OperationDefinition
-	// Local says that a client answers all of it, so that nothing is sent.
-	Local bool
 
 	library *library
 }
@@ -45,12 +43,11 @@ type library struct {
 
 // LoadOperations reads the operations in files and directories, in the order of the files. A file can
 // hold several, and a fragment can stand in any of the files, as in code bases that keep them beside
-// their components. Files of the schema are left out, which may lie in the same directories. What clients
-// do not send is left out of the operations.
+// their components. Files of the schema are left out, which may lie in the same directories.
 //
 // Broken has a [FileError] for each file that cannot be read or parsed; the others are read all the same. If
 // none has an operation, they are the error.
-func LoadOperations(paths, schema []string, client Client) (operations []*Operation, broken []*FileError, err error) {
+func LoadOperations(paths, schema []string) (operations []*Operation, broken []*FileError, err error) {
 	files, err := Files(paths, operationExtensions...)
 	if err != nil {
 		return nil, nil, err
@@ -74,7 +71,6 @@ func LoadOperations(paths, schema []string, client Client) (operations []*Operat
 	}
 	switch {
 	case len(operations) > 0:
-		client.reduce(operations, lib)
 		return operations, broken, nil
 	case len(broken) > 0:
 		problems := make([]error, len(broken))

@@ -133,7 +133,7 @@ func TestHostileFilesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"binary":               {"\x7fELF\x00\x01\x02", "not UTF-8 text"},
 		"no UTF-8":             {"type Query { a\xff: Int }", "not UTF-8 text"},
-		"too large":            {strings.Repeat("#", 32<<20+1), "larger than 32 MiB"},
+		"too large":            {strings.Repeat("#", 32<<20+1), "more than 33554432 bytes"},
 		"too many tokens":      {"type Query { " + strings.Repeat("a: B ", 340_000), "token limit"},
 		"deeply nested":        {"type Query { a: " + strings.Repeat("[", 900_000) + "Int", "1000 levels"},
 		"deeply nested values": {"\"{\" type Query { a(b: Int = " + strings.Repeat("[", 900_000), "1000 levels"},
@@ -154,7 +154,7 @@ func TestHostileOperationsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"binary":          {"\x00", "not UTF-8 text"},
-		"too large":       {strings.Repeat("#", 4<<20+1), "larger than 4 MiB"},
+		"too large":       {strings.Repeat("#", 4<<20+1), "more than 4194304 bytes"},
 		"too many tokens": {"{" + strings.Repeat("a ", 200_001), "token limit"},
 		"deeply nested":   {strings.Repeat("{a", 90_000), "1000 levels"},
 		"nothing":         {"# nothing", "no operation"},
@@ -162,7 +162,7 @@ func TestHostileOperationsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(write(t, map[string]string{"op.graphql": c.text}), "op.graphql")
-			_, _, err := source.LoadOperations([]string{file}, nil, source.Client{})
+			_, _, err := source.LoadOperations([]string{file}, nil)
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, file)
 		})
@@ -205,7 +205,7 @@ func TestFragmentsAreFoundInAllFiles(t *testing.T) {
 		"e.graphql": "query E { ...Missing }",
 		"f.graphql": "query F { ...Twice } fragment Twice on Query { a } fragment Twice on Query { b }",
 	})
-	operations, _, err := source.LoadOperations([]string{dir}, nil, source.Client{})
+	operations, _, err := source.LoadOperations([]string{dir}, nil)
 	require.NoError(t, err)
 	require.Len(t, operations, 4)
 
@@ -233,7 +233,7 @@ func TestAnOperationReachesABoundedNumberOfFragments(t *testing.T) {
 	for i := range 1000 {
 		fmt.Fprintf(&text, " fragment F%d on Query { ...F%d }", i, i+1)
 	}
-	operations, _, err := source.LoadOperations([]string{write(t, map[string]string{"a.graphql": text.String()})}, nil, source.Client{})
+	operations, _, err := source.LoadOperations([]string{write(t, map[string]string{"a.graphql": text.String()})}, nil)
 	require.NoError(t, err)
 	_, err = operations[0].Document()
 	require.NoError(t, err)
@@ -244,8 +244,19 @@ func TestAnOperationReachesABoundedNumberOfFragments(t *testing.T) {
 func TestFilesOfTheSchemaHoldNoOperations(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{"schema.graphql": "type Query { a: Int }", "a.graphql": "{ a }"})
-	operations, _, err := source.LoadOperations([]string{dir}, []string{filepath.Join(dir, "schema.graphql")}, source.Client{})
+	operations, _, err := source.LoadOperations([]string{dir}, []string{filepath.Join(dir, "schema.graphql")})
 	require.NoError(t, err)
 	require.Len(t, operations, 1)
 	require.Equal(t, "a", operations[0].Name, "after its file")
+}
+
+func TestAPathIsNoCommandToTheRunnerOfGitHubActions(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"::warning file=a::b.graphql": "./::warning file=a::b.graphql:3",
+		"  ::stop-commands::x":        "./  ::stop-commands::x:3",
+		"a::b.graphql":                "a::b.graphql:3",
+	} {
+		require.Equal(t, want, source.Position(path, 3, 0, ""))
+	}
 }

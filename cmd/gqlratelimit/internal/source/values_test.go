@@ -23,7 +23,7 @@ func TestTheVariablesOfAnOperationBeatThoseOfItsFile(t *testing.T) {
 		"A.variables.json":           `{"c": 3, "d": 3}`,
 		"elsewhere/A.variables.json": `{"d": 4}`,
 	})
-	operations, _, err := source.LoadOperations([]string{filepath.Join(dir, "queries.graphql")}, nil, source.Client{})
+	operations, _, err := source.LoadOperations([]string{filepath.Join(dir, "queries.graphql")}, nil)
 	require.NoError(t, err)
 
 	shared, err := source.LoadVariables(filepath.Join(dir, "shared.json"))
@@ -43,20 +43,20 @@ func TestRequiredVariablesWithoutAValueAreNamedAndOthersCoerced(t *testing.T) {
 	t.Parallel()
 	schema := load(t, "type Query { a(x: Int, y: [Int!]): Int }")
 	dir := write(t, map[string]string{"a.graphql": "query A($x: Int!, $d: Int! = 7, $y: [Int!], $o: Int) { a(x: $x, y: $y) }"})
-	operations, _, err := source.LoadOperations([]string{dir}, nil, source.Client{})
+	operations, _, err := source.LoadOperations([]string{dir}, nil)
 	require.NoError(t, err)
 	doc, err := operations[0].Document()
 	require.NoError(t, err)
 	for _, variable := range doc.Operations[0].VariableDefinitions {
 		variable.Definition = schema.Types[variable.Type.Name()]
 	}
-	values, missing, err := source.Coerce(schema, operations[0], map[string]any{"y": json.Number("3")}, nil)
+	values, missing, err := source.Coerce(schema, operations[0], map[string]any{"y": json.Number("3")})
 	require.NoError(t, err)
 	require.Equal(t, []string{"x"}, missing)
 	require.Len(t, values, 2)
 	require.Len(t, values["y"], 1, "one value is a list of one")
 
-	_, _, err = source.Coerce(schema, operations[0], map[string]any{"x": "many"}, nil)
+	_, _, err = source.Coerce(schema, operations[0], map[string]any{"x": "many"})
 	require.ErrorContains(t, err, "a.graphql:1:1: the variables of A do not fit")
 }
 
@@ -64,7 +64,7 @@ func TestRequiredVariablesWithoutAValueAreNamedAndOthersCoerced(t *testing.T) {
 func TestVariablesThatNobodyNamedAreReadFromRegularFilesOnly(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{"a.graphql": "query A($x: Int) { a(x: $x) }"})
-	operations, _, err := source.LoadOperations([]string{dir}, nil, source.Client{})
+	operations, _, err := source.LoadOperations([]string{dir}, nil)
 	require.NoError(t, err)
 	variables, err := source.LoadVariables("")
 	require.NoError(t, err)
@@ -132,8 +132,8 @@ shape: {maxDepth: 1, maxIntrospectionDepth: 2, maxAliases: 3, maxRootFields: 4, 
 		Shape: cost.Shape{
 			MaxDepth: 1, MaxIntrospectionDepth: 2, MaxAliases: 3, MaxRootFields: 4, MaxDirectives: 5, MaxListNodes: 6,
 		},
-	}, cfg.Config)
-	for fields, i := reflect.ValueOf(cfg.Config), 0; i < fields.NumField(); i++ {
+	}, cfg)
+	for fields, i := reflect.ValueOf(cfg), 0; i < fields.NumField(); i++ {
 		name := fields.Type().Field(i).Name
 		if name == "Complexity" || name == "PlanCacheSize" {
 			continue // A file has no functions, and nothing is asked for twice.
@@ -152,7 +152,6 @@ func TestAMistakeInAConfigurationHasItsLine(t *testing.T) {
 		"base: {query: 1}\nweights: 3":        "c.yaml:2: the configuration is not valid: cannot unmarshal",
 		"listSizes:\n  Query.a: {assumed: 3}": "c.yaml:2: the configuration is not valid: a list size has no assumed",
 		"listSizes: {Query.a: many}":          "c.yaml:1: the configuration is not valid: cannot unmarshal",
-		"variables: {first: .nan}":            "c.yaml: the configuration is not valid: variables: ",
 		"base: {query: much}":                 "c.yaml:1: the configuration is not valid: cannot unmarshal",
 		"workLimit: 1\nweight: {}":            "c.yaml:2: the configuration is not valid: field weight not found",
 		"weights:\n  Query.a: heavy":          "c.yaml:2: the configuration is not valid: cannot unmarshal",

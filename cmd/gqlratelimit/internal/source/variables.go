@@ -127,25 +127,10 @@ func readVariables(path string) (map[string]any, error) {
 	return values, nil
 }
 
-// Value returns what a text on a command line says: a value in JSON, or a text without quotes, as of an enum.
-func Value(text string) any {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return text
-	}
-	if _, extra := decoder.Token(); !errors.Is(extra, io.EOF) {
-		return text
-	}
-	return value
-}
-
 // Coerce returns the values as a server has them after coercion, and the names of the required variables
 // that have none. Those are left out, so that what they would say is not known: a list that they size has
-// the size that it has without them. A variable without a value or a default has that of its name in byName, if
-// it fits its type.
-func Coerce(schema *ast.Schema, op *Operation, values, byName map[string]any) (coerced map[string]any, missing []string, err error) {
+// the size that it has without them.
+func Coerce(schema *ast.Schema, op *Operation, values map[string]any) (coerced map[string]any, missing []string, err error) {
 	values = maps.Clone(values)
 	if values == nil {
 		values = map[string]any{}
@@ -158,9 +143,6 @@ func Coerce(schema *ast.Schema, op *Operation, values, byName map[string]any) (c
 			continue
 		}
 		_, given := values[definition.Variable]
-		if value, named := byName[definition.Variable]; named && !given && definition.DefaultValue == nil && fits(schema, definition, value) {
-			values[definition.Variable], given = value, true
-		}
 		if !given && definition.Type.NonNull && definition.DefaultValue == nil {
 			missing = append(missing, definition.Variable)
 			continue
@@ -175,11 +157,4 @@ func Coerce(schema *ast.Schema, op *Operation, values, byName map[string]any) (c
 		return nil, nil, problem
 	}
 	return coerced, missing, nil
-}
-
-// fits says whether a variable can have the value.
-func fits(schema *ast.Schema, definition *ast.VariableDefinition, value any) bool {
-	alone := ast.OperationDefinition{VariableDefinitions: ast.VariableDefinitionList{definition}}
-	_, err := validator.VariableValues(schema, &alone, map[string]any{definition.Variable: value})
-	return err == nil
 }

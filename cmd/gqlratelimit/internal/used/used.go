@@ -10,7 +10,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
@@ -40,7 +39,7 @@ type asked struct {
 // register adds the flags that all of them have.
 func (a *asked) register(flags *flag.FlagSet) {
 	a.daemon.Register(flags)
-	flags.BoolVar(&a.json, "json", false, "write JSON (docs/reference/command.md describes the format)")
+	cli.JSONVar(flags, &a.json)
 }
 
 // registerTime adds those of a tenant and a time.
@@ -160,7 +159,7 @@ func Run(c cli.Console, args []string) error {
 		return c.WriteJSON(struct {
 			Version int `json:"version"`
 			*usage.Series
-		}{session.FormatVersion, told})
+		}{cli.FormatVersion, told})
 	}
 	return writeUsage(c, told, *sum)
 }

@@ -1,17 +1,11 @@
 package report
 
 import (
-	"encoding/json"
-	"io"
-
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
-
-// formatVersion is that of all JSON that the command writes. Keys may be added within a version; one
-// that is renamed, removed or changes its meaning makes a new version.
-const formatVersion = 1
 
 // costsJSON is the JSON of the sub-command cost.
 type costsJSON struct {
@@ -43,7 +37,6 @@ type operationJSON struct {
 	MissingVariables []string            `json:"missingVariables,omitempty"`
 	AssumedVariables []string            `json:"assumedVariables,omitempty"`
 	ChosenVariables  []string            `json:"chosenVariables,omitempty"`
-	Local            bool                `json:"local,omitempty"`
 	Problems         []*source.FileError `json:"problems,omitempty"`
 	Calls            []cost.Entry        `json:"calls,omitempty"`
 	Omitted          int                 `json:"omitted,omitempty"`
@@ -61,7 +54,6 @@ func operation(r pricing.Result) operationJSON {
 		MissingVariables: r.Missing,
 		AssumedVariables: r.Assumed,
 		ChosenVariables:  r.Chosen,
-		Local:            r.Operation.Local,
 		Problems:         r.Problems,
 		Unmerged:         r.Unmerged,
 	}
@@ -76,9 +68,8 @@ func operation(r pricing.Result) operationJSON {
 	return op
 }
 
-// WriteJSON writes the report as JSON, with every call of the breakdown.
-func (c Costs) WriteJSON(w io.Writer) error {
-	out := costsJSON{Version: formatVersion, Operations: []operationJSON{}, Broken: c.Broken, MaxCost: c.MaxCost, Failed: c.Failed()}
+func (c Costs) json() costsJSON {
+	out := costsJSON{Version: cli.FormatVersion, Operations: []operationJSON{}, Broken: c.Broken, MaxCost: c.MaxCost, Failed: c.Failed()}
 	for _, r := range c.shown() {
 		op := operation(r)
 		if c.Over(r) {
@@ -87,12 +78,5 @@ func (c Costs) WriteJSON(w io.Writer) error {
 		}
 		out.Operations = append(out.Operations, op)
 	}
-	return writeJSON(w, out)
-}
-
-func writeJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
+	return out
 }
