@@ -9,6 +9,12 @@ export GOWORK := off
 
 # What `go test` is asked for. Narrow it for one package: make test PACKAGES=./cost/...
 PACKAGES ?= ./...
+# How tests are run. `make lint` has go vet.
+TEST := go test -vet=off -shuffle=on -timeout 10m
+# Tests have the race detector, and so have the programs that they build: then each package is compiled once. It is off in
+# SQLite, which is C translated into Go, and with which the tests of the daemon take twice as long otherwise.
+RACE := -race -gcflags=modernc.org/...=-race=false
+test postgres mongo streams boards daemon test-valkey: export GOFLAGS := $(RACE)
 # How long `make test-long` feeds each fuzz target.
 FUZZTIME ?= 2m
 # Which tables `make bench` prints (server, latency, redis, pipelining, go), and of how many rounds.
@@ -35,51 +41,51 @@ test-tools: ## Install redis-server, curl, nginx and python3 if they are missing
 
 .PHONY: test
 test: test-tools ## Run all tests with the race detector
-	go test -race -shuffle=on -timeout 10m $(PACKAGES)
+	$(TEST) $(PACKAGES)
 	@for module in $(CONTRIB_TEST); do \
-		echo "# $$module"; (cd "$$module" && go test -race -shuffle=on -timeout 10m ./...); \
+		echo "# $$module"; (cd "$$module" && $(TEST) ./...); \
 	done
 
 .PHONY: postgres
 postgres: ## Test the feed of PostgreSQL; installs PostgreSQL and PgBouncer if they are missing, and starts no service
 	@scripts/install-postgres
-	cd contrib/postgresfeed && go test -race -shuffle=on -timeout 10m ./...
+	cd contrib/postgresfeed && $(TEST) ./...
 
 .PHONY: mongo
 mongo: ## Test the feeds of MongoDB with FerretDB, which it builds without the race detector; the first time takes minutes
-	cd tools/ferretdb && go build -o /dev/null .
-	cd contrib/mongofeed && go test -race -shuffle=on -timeout 10m ./...
+	cd tools/ferretdb && GOFLAGS= go build -o /dev/null .
+	cd contrib/mongofeed && $(TEST) ./...
 
 .PHONY: streams
 streams: ## Test the sink of Kafka with kfake, which it builds without the race detector; installs kcat if it is missing
 	@scripts/install-streams
-	cd tools/kfake && go build -o /dev/null .
-	cd contrib/kafkastream && go test -race -shuffle=on -timeout 10m ./...
+	cd tools/kfake && GOFLAGS= go build -o /dev/null .
+	cd contrib/kafkastream && $(TEST) ./...
 
 .PHONY: boards
 boards: test-tools ## Test metrics, alert rules, dashboards and the compose file with Prometheus and promtool; installs them if they are missing, and starts no service
 	@scripts/install-prometheus
-	cd contrib/prometheus && go test -race -shuffle=on -timeout 10m ./...
-	cd contrib/grafana && go test -race -shuffle=on -timeout 10m ./...
-	cd contrib/compose && go test -race -shuffle=on -timeout 10m ./...
+	cd contrib/prometheus && $(TEST) ./...
+	cd contrib/grafana && $(TEST) ./...
+	cd contrib/compose && $(TEST) ./...
 
 .PHONY: daemon
 daemon: test-tools ## Test gqlratelimitd on SQLite and on PostgreSQL; installs PostgreSQL if it is missing, and starts no service
 	@scripts/install-postgres
-	cd gqlratelimitd && go test -race -shuffle=on -timeout 10m ./...
+	cd gqlratelimitd && $(TEST) ./...
 
 # The modules below contrib and gqlratelimitd choose their own versions, so the next two are about the root module.
 .PHONY: test-floor
-test-floor: test-tools ## Compile all with the oldest supported Go and dependencies, and test what imports those (no race detector)
+test-floor: test-tools ## Compile with the oldest supported Go and dependencies, and test the packages that import one (no race detector)
 	scripts/test-dependencies floor
 
 .PHONY: test-newest
-test-newest: test-tools ## Compile all with the newest supported dependencies, and test what imports those (no race detector)
+test-newest: test-tools ## Compile with the newest supported dependencies, and test the packages that import one (no race detector)
 	scripts/test-dependencies newest
 
 .PHONY: test-valkey
 test-valkey: test-tools ## Run all tests with valkey-server, which has to be installed, in the place of redis-server
-	TEST_REDIS_SERVER=valkey-server go test -race -shuffle=on -timeout 10m $(PACKAGES)
+	TEST_REDIS_SERVER=valkey-server $(TEST) $(PACKAGES)
 
 .PHONY: test-long
 # Elsewhere property tests draw the same cases each time, see internal/seed.
@@ -127,6 +133,9 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -run '^TestAMistakeInAScriptIsFound$$' -timeout 60m ./internal/state -all-mutants
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.
 	go test -v -timeout 60m ./internal/crashtest -kills=1000
+	@# A Prometheus that scrapes the example and the control plane: its alerts fire, and each panel has an answer.
+	@scripts/install-prometheus
+	cd contrib/grafana && go test -tags long -v -timeout 20m .
 	@# The tables of docs/reports/control-plane.md, printed and not written.
 	go test -count=1 -v -timeout 20m ./internal/fleettest -all
 	@# The table of docs/reports/faults.md, printed and not written.

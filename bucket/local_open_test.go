@@ -34,21 +34,21 @@ func TestAnOpenShareIsAPartOfAMultipleOfTheLimitAndStartsFull(t *testing.T) {
 			config fleet.Config
 			want   int64
 		}{
-			{fleet.Config{Instances: 1}, 2000},
-			{fleet.Config{Instances: 3}, 666},
-			{fleet.Config{Instances: 3, OpenMultiple: 1}, 333},
-			{fleet.Config{Instances: 2, OpenMultiple: 100}, 50_000},
-			{fleet.Config{}, 1000},
+			{fleet.Config{Instances: 1}, 200},
+			{fleet.Config{Instances: 3}, 66},
+			{fleet.Config{Instances: 3, OpenMultiple: 1}, 33},
+			{fleet.Config{Instances: 2, OpenMultiple: 100}, 5000},
+			{fleet.Config{}, 100},
 		} {
 			s := newScene(t, 1, test.config)
 			r := s.replicas[0]
-			b := bucket.Bucket{Limits: compile(t, openLimit(1000, kind))}
-			r.take(400, b)
+			b := bucket.Bucket{Limits: compile(t, openLimit(100, kind))}
+			r.take(40, b)
 			s.goAway()
 			first := r.take(1, b)
 			require.Equal(t, bucket.Admitted, first.Verdict)
-			require.EqualValues(t, 1000, first.Limits[0].Limit.Capacity, "the limit itself is shown")
-			require.Equal(t, min(1000, test.want-1), first.Limits[0].Remaining, "and no more left than it can hold")
+			require.EqualValues(t, 100, first.Limits[0].Limit.Capacity, "the limit itself is shown")
+			require.Equal(t, min(100, test.want-1), first.Limits[0].Remaining, "and no more left than it can hold")
 			require.Equal(t, test.want-1, r.drain(1, b), "%v %+v", kind, test.config)
 			refused := r.take(1, b)
 			require.Equal(t, bucket.Limited, refused.Verdict)
@@ -283,7 +283,7 @@ func (r *openRun) step(t *testing.T) int64 {
 // one bucket of so many times the capacity and refill: what is admitted in any time is at most what that would admit.
 func TestWhatOpenAdmitsIsAtMostTheStatedMultiple(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		c, n, multiple := newClock(), 1+random.IntN(6), 1+random.IntN(4)
 		limit := openLimit(40+random.Int64N(2000), bucket.TokenBucket)

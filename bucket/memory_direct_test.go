@@ -123,7 +123,7 @@ func (w *twoWays) same(take bucket.Take) {
 func TestATakeThatMakesNoCallAnswersAndStoresWhatTheCallDoes(t *testing.T) {
 	t.Parallel()
 	verdicts := map[bucket.Verdict]int{}
-	for seed := range uint64(3) {
+	for seed := range uint64(1) {
 		w := newTwoWays(t, seed)
 		var buckets []bucket.Bucket
 		for i := range 3000 {

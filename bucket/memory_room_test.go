@@ -52,7 +52,7 @@ func TestAMemoryTakesTheBytesThatItMayWhateverNamesAndAnswersAreMadeUp(t *testin
 	before, _ := heap()
 	store := bucket.NewMemory(bucket.MemoryConfig{Clock: newClock().now, MaxBytes: most, MaxEntries: 10_000_000})
 	name := func(i int) string { return fmt.Sprint(i) + strings.Repeat("n", random.IntN(100)) }
-	for i := range 30_000 {
+	for i := range 20_000 {
 		take := bucket.Take{
 			Tenant: name(i), Buckets: []bucket.Bucket{{Limits: limits}, {Owner: bucket.Owner{Level: bucket.User, Name: name(i)}, Limits: limits}},
 			Amounts: points(1),

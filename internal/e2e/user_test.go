@@ -95,7 +95,7 @@ func run(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
 	command.Dir = dir
-	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod "+os.Getenv("GOFLAGS"))
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s %v: %s", name, args, output)
 }
