@@ -24,7 +24,7 @@ BENCHCOUNT ?= 7
 # Modules of the repository beside the root that have code of ours.
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 # Those that need foreign servers have a target of their own for their tests.
-CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream contrib/prometheus contrib/grafana contrib/compose,$(CONTRIB))
+CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream contrib/prometheus contrib/grafana,$(CONTRIB))
 # Those that are linted and formatted.
 MODULES := $(CONTRIB) gqlratelimitd
 
@@ -67,7 +67,6 @@ boards: test-tools ## Test metrics, alert rules, dashboards and the compose file
 	@scripts/install-prometheus
 	cd contrib/prometheus && $(TEST) ./...
 	cd contrib/grafana && $(TEST) ./...
-	cd contrib/compose && $(TEST) ./...
 
 .PHONY: daemon
 daemon: test-tools ## Test gqlratelimitd on SQLite and on PostgreSQL; installs PostgreSQL if it is missing, and starts no service

@@ -137,7 +137,7 @@ func TestTheScriptMakesEverySecretAndTheDaemonTakesItsConfiguration(t *testing.T
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 
 	daemon, config := filepath.Join(t.TempDir(), "gqlratelimitd"), filepath.Join(folder, "gqlratelimitd.yml")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../../gqlratelimitd", "-o", daemon, ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../../../gqlratelimitd", "-o", daemon, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	out, err = exec.CommandContext(t.Context(), daemon, "-config", config, "-print-sql").CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -181,10 +181,10 @@ func TestPrometheusTakesItsConfigurationAndTheRules(t *testing.T) {
 	p, folder := project(t), t.TempDir()
 	config, err := os.ReadFile("prometheus.yml")
 	require.NoError(t, err)
-	rules, err := os.ReadFile("../prometheus/rules/ratelimit.rules.yml")
+	rules, err := os.ReadFile("../../prometheus/rules/ratelimit.rules.yml")
 	require.NoError(t, err)
 	require.Equal(t, "/etc/prometheus/prometheus.yml", target(t, p, "prometheus", "prometheus.yml"))
-	require.Equal(t, "/etc/prometheus/ratelimit.rules.yml", target(t, p, "prometheus", "../prometheus/rules/ratelimit.rules.yml"))
+	require.Equal(t, "/etc/prometheus/ratelimit.rules.yml", target(t, p, "prometheus", "../../prometheus/rules/ratelimit.rules.yml"))
 	require.Contains(t, string(config), "/run/secrets/"+p.Services["prometheus"].Secrets[0].Source)
 	local := strings.ReplaceAll(string(config), "/run/secrets/", folder+"/")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "metrics_token"), nil, 0o600))
@@ -219,7 +219,7 @@ func TestGrafanaHasTheBoardsAndThePrometheus(t *testing.T) {
 	require.Equal(t, "prometheus", sources.Datasources[0].Type)
 	require.Equal(t, source.Port(), p.Services[source.Hostname()].Ports[0].Published)
 	require.Len(t, boards.Providers, 1)
-	require.Equal(t, boards.Providers[0].Options.Path, target(t, p, "grafana", "../grafana/boards"))
+	require.Equal(t, boards.Providers[0].Options.Path, target(t, p, "grafana", "../boards"))
 }
 
 func TestTheImageOfTheDaemonIsBuiltFromPinnedOnes(t *testing.T) {
