@@ -94,7 +94,7 @@ func printSQL(o *options, w io.Writer) error {
 	if o.sqlRole != "" && dialect != store.PostgreSQL {
 		return fmt.Errorf("%w: -sql-role takes -database postgres://: SQLite has no roles", errUsage)
 	}
-	script, err := store.Script(dialect, o.sqlDone)
+	script, err := store.Script(dialect)
 	if err != nil {
 		return err
 	}

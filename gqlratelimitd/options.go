@@ -57,13 +57,11 @@ type options struct {
 	// PolicyKeys are Ed25519 public keys in base64. If there are any, a revision that none of them has signed is refused.
 	PolicyKeys []string `yaml:"policyKeys"`
 
-	// printSQL prints the tables but for the first sqlDone steps, and what sqlRole needs on them. newToken prints a bootstrap token although
-	// there are tokens.
+	// printSQL prints the tables, and what sqlRole needs on them. newToken prints a bootstrap token although there are tokens.
 	printSQL, newToken bool
 	// now is the clock of what is stored, nil for that of the system, and collect changes how usage is collected, nil for nothing: for tests.
 	now     func() time.Time
 	collect func(*collect.Config)
-	sqlDone int
 	sqlRole string
 	// guessed says that nobody has said where to listen: a daemon that runs may do so elsewhere.
 	guessed bool
@@ -110,7 +108,6 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.TLS.Key, "tls-key", o.TLS.Key, "`file` with its key")
 	o.Webhooks.register(flags)
 	flags.BoolVar(&o.printSQL, "print-sql", false, "print the SQL that makes the tables of a -database (by default SQLite), and end")
-	flags.IntVar(&o.sqlDone, "sql-done", 0, "how many `steps` -print-sql leaves out: the largest step in the table migration")
 	flags.StringVar(&o.sqlRole, "sql-role", "", "the `role` of the daemon in PostgreSQL, for which -print-sql prints rights too")
 	flags.BoolVar(&o.newToken, "new-token", false, "print a one-time token although there are tokens, because all of them are lost, and end; the daemon may run")
 	flags.Func("oidc", "`issuer,audience,claim=value:role` of an issuer of OpenID Connect; more in the file of -config", o.addIssuer)

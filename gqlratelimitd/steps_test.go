@@ -137,11 +137,4 @@ func TestTheSQLIsRunByAnotherRoleAndTheDaemonDoesAllOfItsWorkWithTheRightsThatIt
 
 	_, code = command("-print-sql", "-sql-role", "limits")
 	require.Equal(t, exitUsage, code, "SQLite has no roles")
-	all, code := command("-print-sql", "-database", "postgres://")
-	require.Zero(t, code)
-	rest, code := command("-print-sql", "-database", "postgres://", "-sql-done", "3")
-	require.Zero(t, code)
-	require.Less(t, len(rest), len(all))
-	_, code = command("-print-sql", "-sql-done", "1000")
-	require.Equal(t, exitFailed, code)
 }

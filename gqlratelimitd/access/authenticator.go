@@ -19,8 +19,6 @@ type AuthConfig struct {
 	Tokens TokenStore
 	// OIDC are issuers of OpenID Connect.
 	OIDC []OIDCConfig
-	// Guesses bounds what an address may try.
-	Guesses GuessConfig
 	// Address returns where a request comes from. Nil is the peer of the connection: behind a proxy that is the proxy, and
 	// all its clients count as one.
 	Address func(*http.Request) netip.Addr
@@ -34,7 +32,6 @@ type AuthConfig struct {
 type Authenticator struct {
 	cfg     AuthConfig
 	issuers map[string]*issuer
-	guesses *guesses
 	// warned is when it was logged last that something does not answer, in nanoseconds.
 	warned atomic.Int64
 }
@@ -51,7 +48,7 @@ func NewAuthenticator(cfg AuthConfig) (*Authenticator, error) {
 	if cfg.Address == nil {
 		cfg.Address = peer
 	}
-	mistakes := []error{cfg.Guesses.check()}
+	var mistakes []error
 	a := &Authenticator{issuers: make(map[string]*issuer, len(cfg.OIDC))}
 	for i := range cfg.OIDC {
 		issuer, err := newIssuer(cfg.OIDC[i], cfg.Now)
@@ -65,7 +62,7 @@ func NewAuthenticator(cfg AuthConfig) (*Authenticator, error) {
 	if err := errors.Join(mistakes...); err != nil {
 		return nil, err
 	}
-	a.cfg, a.guesses = cfg, newGuesses(cfg.Guesses)
+	a.cfg = cfg
 	return a, nil
 }
 
@@ -82,7 +79,7 @@ const maxCredential = 16 << 10
 // Authenticate returns who makes a request, or an [*UnauthenticatedError]. An actor may still have no rights: [Authorize] says which.
 func (a *Authenticator) Authenticate(r *http.Request) (Actor, error) {
 	address := a.cfg.Address(r)
-	actor, err := a.authenticate(r, address)
+	actor, err := a.authenticate(r)
 	if err != nil {
 		var refused *UnauthenticatedError
 		if errors.As(err, &refused) && refused.Reason == ReasonUnavailable {
@@ -107,7 +104,7 @@ func (a *Authenticator) warn(ctx context.Context, err error) {
 }
 
 // authenticate finds out who asks, without where from.
-func (a *Authenticator) authenticate(r *http.Request, address netip.Addr) (Actor, error) {
+func (a *Authenticator) authenticate(r *http.Request) (Actor, error) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) == 0 {
 		return Actor{}, refuse(ReasonMissing)
@@ -116,20 +113,7 @@ func (a *Authenticator) authenticate(r *http.Request, address netip.Addr) (Actor
 	if !ok {
 		return Actor{}, refuse(ReasonMalformed)
 	}
-	now, source, hash := a.cfg.Now(), sourceOf(address), sha256.Sum256([]byte(credential))
-	ok, counted := a.guesses.begin(source, hash, now)
-	if !ok {
-		return Actor{}, &UnauthenticatedError{Reason: ReasonTooMany, RetryAfter: a.guesses.cfg.Window}
-	}
-	actor, err := a.byCredential(r.Context(), credential, hash, now)
-	var refused *UnauthenticatedError
-	if counted && (err == nil || errors.As(err, &refused) && refused.Reason == ReasonUnavailable) {
-		a.guesses.spare(source, now)
-	}
-	if err == nil {
-		a.guesses.succeeded(hash, now)
-	}
-	return actor, err
+	return a.byCredential(r.Context(), credential, a.cfg.Now())
 }
 
 // bearer returns the token of the one header that there may be.
@@ -143,9 +127,9 @@ func bearer(headers []string) (string, bool) {
 }
 
 // byCredential finds out whose a bearer token is.
-func (a *Authenticator) byCredential(ctx context.Context, credential string, hash [sha256.Size]byte, now time.Time) (Actor, error) {
+func (a *Authenticator) byCredential(ctx context.Context, credential string, now time.Time) (Actor, error) {
 	if strings.HasPrefix(credential, TokenPrefix) {
-		return a.byToken(ctx, credential, hash, now)
+		return a.byToken(ctx, credential, now)
 	}
 	name, ok := issuerOf(credential)
 	if !ok {
@@ -159,7 +143,7 @@ func (a *Authenticator) byCredential(ctx context.Context, credential string, has
 }
 
 // byToken finds out whose a token of the control plane's own is.
-func (a *Authenticator) byToken(ctx context.Context, credential string, hash [sha256.Size]byte, now time.Time) (Actor, error) {
+func (a *Authenticator) byToken(ctx context.Context, credential string, now time.Time) (Actor, error) {
 	id, ok := tokenID(credential)
 	if !ok {
 		return Actor{}, refuse(ReasonMalformed)
@@ -171,7 +155,7 @@ func (a *Authenticator) byToken(ctx context.Context, credential string, hash [sh
 	if err != nil {
 		return Actor{}, unavailable(err)
 	}
-	if reason := token.judge(hash, now); reason != "" {
+	if reason := token.judge(sha256.Sum256([]byte(credential)), now); reason != "" {
 		return Actor{}, refuse(reason)
 	}
 	if at := now.Truncate(UsedEvery); !token.Bootstrap && token.Used.Before(at) {

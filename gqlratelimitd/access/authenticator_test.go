@@ -126,7 +126,7 @@ func TestATokenIsAnActor(t *testing.T) {
 
 func TestATokenThatIsNotWholeIsRefusedWithoutAsking(t *testing.T) {
 	t.Parallel()
-	d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: access.None}})
+	d := newDoor(t, access.AuthConfig{})
 	_, text := d.tokens.add(t, administrator(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	for i := range text {
 		changed := []byte(text)
@@ -218,7 +218,7 @@ func TestTheUseOfATokenIsNotedCoarsely(t *testing.T) {
 
 func TestAStoreThatIsAwayIsNotTheFaultOfWhoAsks(t *testing.T) {
 	t.Parallel()
-	d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: 2}})
+	d := newDoor(t, access.AuthConfig{})
 	_, text := d.tokens.add(t, administrator(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	d.tokens.err = errors.New("the database is away")
 	for range 5 {
@@ -232,101 +232,15 @@ func TestAStoreThatIsAwayIsNotTheFaultOfWhoAsks(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAnAddressThatGuessesIsRefusedAndItsNeighboursWhoWereInAreNot(t *testing.T) {
+func TestATokenThatWasLetInIsJudgedEachTime(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
-	viewer := access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}
-	_, text := d.tokens.add(t, administrator(), viewer, noon)
-	_, late := d.tokens.add(t, administrator(), viewer, noon)
-	guess := func() error {
-		_, text := access.NewBootstrapToken(noon)
-		_, err := d.enter(text)
-		return err
-	}
-	for range 100 {
-		_, err := d.enter(text)
-		require.NoError(t, err, "what holds does not count")
-	}
-	for range 20 {
-		requireReason(t, access.ReasonUnknown, guess())
-	}
-	asked := d.tokens.asked
-	var refused *access.UnauthenticatedError
-	err := guess()
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, access.ReasonTooMany, refused.Reason)
-	require.Equal(t, time.Minute, refused.RetryAfter)
-	require.Equal(t, asked, d.tokens.asked)
-	_, err = d.enter(text)
-	require.NoError(t, err, "who was let in lately is not kept out by a neighbour")
-	_, err = d.enter(late)
-	requireReason(t, access.ReasonTooMany, err)
-	elsewhere := request("Bearer " + late)
-	elsewhere.RemoteAddr = "192.0.2.2:1234"
-	_, err = d.Authenticate(elsewhere)
+	token, text := d.tokens.add(t, administrator(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
+	_, err := d.enter(text)
 	require.NoError(t, err)
-	d.now = noon.Add(time.Minute)
-	requireReason(t, access.ReasonUnknown, guess())
-	// Who was let in is still judged each time.
-	for _, token := range d.tokens.known {
-		token.Revoked = noon
-	}
+	token.Revoked = noon
 	_, err = d.enter(text)
 	requireReason(t, access.ReasonRevoked, err)
-}
-
-func TestGuessesOfOneHostCountTogetherWhateverItsIPv6Address(t *testing.T) {
-	t.Parallel()
-	d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: 3}})
-	try := func(address string) error {
-		_, text := access.NewBootstrapToken(noon)
-		r := request("Bearer " + text)
-		r.RemoteAddr = address
-		_, err := d.Authenticate(r)
-		return err
-	}
-	for i := range 3 {
-		requireReason(t, access.ReasonUnknown, try(fmt.Sprintf("[2001:db8::%d]:1", i)))
-	}
-	requireReason(t, access.ReasonTooMany, try("[2001:db8::ffff]:1"))
-	requireReason(t, access.ReasonUnknown, try("[2001:db8:0:1::1]:1"))
-	for range 3 {
-		requireReason(t, access.ReasonUnknown, try("[::ffff:192.0.2.9]:1"))
-	}
-	requireReason(t, access.ReasonTooMany, try("192.0.2.9:1"))
-	for range 3 {
-		requireReason(t, access.ReasonUnknown, try("@"))
-	}
-	requireReason(t, access.ReasonTooMany, try(""))
-}
-
-func TestAnAddressCountsTheSameInWhateverFormItIsGiven(t *testing.T) {
-	t.Parallel()
-	for _, forms := range [][]string{{"192.0.2.1", "::ffff:192.0.2.1", "::ffff:c000:201"}, {"fe80::1", "fe80::1%eth0", "fe80::2%eth1"}} {
-		var address netip.Addr
-		d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: 3}, Address: func(*http.Request) netip.Addr { return address }})
-		for i := range 4 {
-			address = netip.MustParseAddr(forms[i%3])
-			_, text := access.NewBootstrapToken(noon)
-			_, err := d.enter(text)
-			requireReason(t, []access.Reason{access.ReasonUnknown, access.ReasonTooMany}[i/3], err)
-		}
-	}
-}
-
-// TestAThousandGuessesAtOnceAreNoMoreThanOneAfterTheOther holds that those under way count.
-func TestAThousandGuessesAtOnceAreNoMoreThanOneAfterTheOther(t *testing.T) {
-	t.Parallel()
-	d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: 5}})
-	var wg sync.WaitGroup
-	for range 1000 {
-		wg.Go(func() {
-			_, text := access.NewBootstrapToken(noon)
-			_, _ = d.enter(text)
-		})
-	}
-	wg.Wait()
-	require.Equal(t, 5, d.tokens.asked)
 }
 
 func TestWhatAClientCallsItselfIsBounded(t *testing.T) {
@@ -355,7 +269,6 @@ func TestAnAuthenticatorWithoutConfigurationLetsNobodyIn(t *testing.T) {
 func TestAnAuthenticatorSaysAllMistakesOfItsConfiguration(t *testing.T) {
 	t.Parallel()
 	_, err := access.NewAuthenticator(access.AuthConfig{
-		Guesses: access.GuessConfig{Failures: -2},
 		OIDC: []access.OIDCConfig{
 			{Issuer: "http://login.example.org", Skew: time.Hour, Roles: []access.ClaimRole{{Role: access.Viewer}, {Claim: "groups", Value: "x", Role: "root"}}},
 			{Issuer: "https://login.example.org", Audience: "limits"},
@@ -363,7 +276,7 @@ func TestAnAuthenticatorSaysAllMistakesOfItsConfiguration(t *testing.T) {
 		},
 	})
 	for _, mistake := range []string{
-		"negative numbers", "not a URL with https", "Audience is missing", "Skew is 1h0m0s", "Roles[0] has no Claim", "Roles[1] has no role that there is",
+		"not a URL with https", "Audience is missing", "Skew is 1h0m0s", "Roles[0] has no Claim", "Roles[1] has no role that there is",
 		"two OIDCConfig have one Issuer",
 	} {
 		require.ErrorContains(t, err, mistake)

@@ -28,8 +28,6 @@ const (
 	ReasonRevoked Reason = "revoked"
 	// ReasonSpent: it is a bootstrap token that was exchanged.
 	ReasonSpent Reason = "spent"
-	// ReasonTooMany: its address has shown too much that does not hold. UnauthenticatedError.RetryAfter says when to come back.
-	ReasonTooMany Reason = "too-many"
 	// ReasonUnavailable: what would tell does not answer. It says nothing against who asks.
 	ReasonUnavailable Reason = "unavailable"
 )
@@ -52,7 +50,6 @@ var texts = map[Reason]string{
 	ReasonExpired:     "the token does not hold at this time",
 	ReasonRevoked:     "the token was revoked",
 	ReasonSpent:       "the bootstrap token was exchanged already",
-	ReasonTooMany:     "too much was tried from this address",
 	ReasonUnavailable: "who asks cannot be found out at the moment",
 }
 

@@ -132,7 +132,7 @@ func oidcDoor(t testing.TB, change func(*access.OIDCConfig)) (*door, *idp, signi
 	if change != nil {
 		change(&cfg)
 	}
-	return newDoor(t, access.AuthConfig{OIDC: []access.OIDCConfig{cfg}, Guesses: access.GuessConfig{Failures: access.None}}), p, key
+	return newDoor(t, access.AuthConfig{OIDC: []access.OIDCConfig{cfg}}), p, key
 }
 
 func TestATokenOfAnIssuerIsAnActor(t *testing.T) {

@@ -43,9 +43,8 @@ type Config struct {
 type Control struct {
 	cfg Config
 	// newest is the policy that was compiled last.
-	newest     atomic.Pointer[compiled]
-	fleet      fleetCache
-	misfitting misfitting
+	newest atomic.Pointer[compiled]
+	fleet  fleetCache
 	// compiles is for documents that are to hold or do, and checks for those that are only looked at: who may look at many keeps
 	// nobody from publishing.
 	compiles, checks turn
@@ -81,7 +80,7 @@ func New(cfg Config) (*Control, error) {
 	cfg.Parse.MaxDocument = cmp.Or(cfg.Parse.MaxDocument, tiers.DefaultMaxDocument)
 	return &Control{
 		cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)},
-		compiles: newTurn(), checks: newTurn(), exports: newTurn(), mostExported: MaxUsageExport, misfitting: misfitting{turn: newTurn()},
+		compiles: newTurn(), checks: newTurn(), exports: newTurn(), mostExported: MaxUsageExport,
 	}, nil
 }
 

@@ -180,7 +180,7 @@ func (c *Control) holding(v *store.View, key OverrideKey) (*Override, error) {
 		return nil, err
 	}
 	if record != nil && record.Holds(c.now()) {
-		found := unmanagedOf(&record.Override, record.Found)
+		found := unmanagedOf(record)
 		return &found, nil
 	}
 	there, err := v.Override(store.OverrideKey(key))

@@ -111,7 +111,7 @@ func TestWhatIsOnItsWayToRedisIsToldByEveryDaemon(t *testing.T) {
 	s.now = s.now.Add(3 * time.Second)
 	_, err := s.override(0, bucket.Override{Blocked: true})
 	require.NoError(t, err)
-	require.NoError(t, s.db.Change(s.ctx(), func(tx *store.Tx) error { return tx.PutUnmanaged(&store.Unmanaged{}) }))
+	require.NoError(t, s.db.Change(s.ctx(), func(tx *store.Tx) error { return tx.PutUnmanaged(&store.Override{}) }))
 	r, err := s.Relaying(s.ctx(), viewer)
 	require.NoError(t, err)
 	require.Equal(t, &control.Relaying{RelayStatus: status, Waiting: 2, Lag: 3 * time.Second, Unmanaged: 1}, r)

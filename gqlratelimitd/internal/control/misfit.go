@@ -41,20 +41,6 @@ func (c *Control) misfits(ctx context.Context, next *compiled) (*Misfits, error)
 		return nil, err
 	}
 	found := &Misfits{}
-	found.Unseen, err = c.eachMisfit(ctx, newest.rules(), next.snapshot, func(m Misfit) {
-		if found.Total++; len(found.Tenants) < maxMisfits {
-			found.Tenants = append(found.Tenants, m)
-		}
-	})
-	if err != nil || found.Total == 0 && !found.Unseen {
-		return nil, err
-	}
-	return found, nil
-}
-
-// eachMisfit tells of each tenant whose record does not fit a policy, by name, if it fits the one before: nil is none. Unseen says that there
-// are more records than were looked at.
-func (c *Control) eachMisfit(ctx context.Context, before, after *tiers.Snapshot, tell func(Misfit)) (unseen bool, _ error) {
 	// Most tenants have nothing of their own but a tier.
 	known := map[[sha256.Size]byte]string{}
 	last, seen := "", 0
@@ -65,27 +51,33 @@ func (c *Control) eachMisfit(ctx context.Context, before, after *tiers.Snapshot,
 			return err
 		})
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		for i := range page {
 			t := &page[i]
 			id := sha256.Sum256(t.Record)
 			problem, ok := known[id]
 			if !ok {
-				problem = misfit(t.Record, before, after)
+				problem = misfit(t.Record, newest.rules(), next.snapshot)
 				if len(known) < maxKnown {
 					known[id] = problem
 				}
 			}
-			if last = t.Name; problem != "" {
-				tell(Misfit{t.Name, problem})
+			if last = t.Name; problem == "" {
+				continue
+			}
+			if found.Total++; len(found.Tenants) < maxMisfits {
+				found.Tenants = append(found.Tenants, Misfit{t.Name, problem})
 			}
 		}
 		seen += len(page)
 		more = len(page) == store.MaxPage
-		unseen = more
+		found.Unseen = more
 	}
-	return unseen, nil
+	if found.Total == 0 && !found.Unseen {
+		return nil, nil
+	}
+	return found, nil
 }
 
 // misfit says why a record does not fit one policy, if it fits the one before.

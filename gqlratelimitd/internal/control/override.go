@@ -50,9 +50,8 @@ type Override struct {
 	Revision uint64
 
 	// Unmanaged says that it is a record in the store of budgets that nobody has set through the control plane. It has no revision. Its
-	// Actor and Reason are what it says itself, SetAt is by the clock of the store, and Found when it was seen first.
-	Unmanaged bool      `json:",omitempty"`
-	Found     time.Time `json:",omitzero"`
+	// Actor and Reason are what it says itself, and SetAt is by the clock of the store.
+	Unmanaged bool `json:",omitempty"`
 	// Replaced says that such a record holds in the place of this one. It is said in lists.
 	Replaced bool `json:",omitempty"`
 }
@@ -239,6 +238,17 @@ func wordsOf(o *bucket.Override) *overrideWords {
 
 func overrideOf(o *store.Override) Override {
 	return Override{Tenant: o.Tenant, Override: o.Override, Removed: o.Removed, Revision: o.Revision}
+}
+
+// unmanagedOf is a record that nobody has set here, with texts that can be shown.
+func unmanagedOf(o *store.Override) Override {
+	is := overrideOf(o)
+	is.Unmanaged = true
+	v := &is.Override
+	for _, text := range [...]*string{&is.Tenant, &v.Owner.Name, &v.Owner.Part, &v.Limit, &v.Actor, &v.Reason} {
+		*text = visible(*text, maxSaid)
+	}
+	return is
 }
 
 // ClearOverrideInput says which override is removed.

@@ -3,8 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -193,22 +191,6 @@ type usagePlace struct {
 
 // errPlace says that somebody has brought something else back.
 var errPlace = errors.New("no place")
-
-// encodePlace writes the place at the end of a page.
-func encodePlace(place any) string {
-	// It has no value that JSON has not.
-	text, _ := json.Marshal(place)
-	return base64.RawURLEncoding.EncodeToString(text)
-}
-
-// decodePlace reads one.
-func decodePlace(text string, into any) error {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if len(text) > maxCursor || err != nil || json.Unmarshal(raw, into) != nil {
-		return errPlace
-	}
-	return nil
-}
 
 func usagePlaceOf(text string) (*usagePlace, error) {
 	if text == "" {

@@ -276,10 +276,18 @@ func (s *scene) entries() (found []string) {
 	return found
 }
 
-func (s *scene) unmanaged() (found []store.Unmanaged) {
+// unmanaged are the records of all tenants that nobody has set here.
+func (s *scene) unmanaged() (found []store.Override) {
 	s.Helper()
-	require.NoError(s, s.db.Read(context.Background(), func(v *store.View) (err error) {
-		found, err = v.AllUnmanaged(nil, store.MaxPage)
+	require.NoError(s, s.db.Read(context.Background(), func(v *store.View) error {
+		tenants, err := v.OverrideTenants("", store.MaxPage)
+		for _, tenant := range tenants {
+			of, err := v.Unmanaged(tenant)
+			if err != nil {
+				return err
+			}
+			found = append(found, of...)
+		}
 		return err
 	}))
 	return found

@@ -41,7 +41,7 @@ func noteOverrides(ctx context.Context, tx *store.Tx, tenant string, applied []*
 	if err != nil {
 		return false, err
 	}
-	known := make(map[store.OverrideKey]*store.Unmanaged, len(list))
+	known := make(map[store.OverrideKey]*store.Override, len(list))
 	for i := range list {
 		known[list[i].Key()] = &list[i]
 	}
@@ -70,8 +70,8 @@ func noteOverrides(ctx context.Context, tx *store.Tx, tenant string, applied []*
 }
 
 // unmanaged is a record as it is noted.
-func unmanaged(tenant string, record *bucket.Override) *store.Unmanaged {
-	u := &store.Unmanaged{Override: store.Override{Tenant: tenant, Override: *record}}
+func unmanaged(tenant string, record *bucket.Override) *store.Override {
+	u := &store.Override{Tenant: tenant, Override: *record}
 	if u.Mode != nil && *u.Mode > bucket.Off {
 		// A newer version knows it.
 		u.Mode = nil
@@ -84,7 +84,7 @@ func unmanaged(tenant string, record *bucket.Override) *store.Unmanaged {
 }
 
 // alike reports whether a record was noted already.
-func alike(known, u *store.Unmanaged) bool {
+func alike(known, u *store.Override) bool {
 	if known == nil || (known.Mode == nil) != (u.Mode == nil) || u.Mode != nil && *known.Mode != *u.Mode {
 		return false
 	}
@@ -109,7 +109,7 @@ type unmanagedWords struct {
 }
 
 // noteUnmanaged notes a record, with an entry in the audit log.
-func noteUnmanaged(ctx context.Context, tx *store.Tx, u *store.Unmanaged) error {
+func noteUnmanaged(ctx context.Context, tx *store.Tx, u *store.Override) error {
 	words := unmanagedWords{
 		Actor: printable(u.Actor), Reason: printable(u.Reason), SetAt: u.SetAt, Capacity: u.Capacity, Refill: u.Refill,
 		Unlimited: u.Unlimited, Blocked: u.Blocked, Expires: u.Expires,

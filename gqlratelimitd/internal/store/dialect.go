@@ -22,7 +22,7 @@ func (d Dialect) String() string {
 	return "SQLite"
 }
 
-// suffix is what the name of a migration ends with that is for one dialect only.
+// suffix is what the name of a file of the schema ends with that is for one dialect only.
 func (d Dialect) suffix() string {
 	if d == PostgreSQL {
 		return ".postgresql.sql"
@@ -30,12 +30,12 @@ func (d Dialect) suffix() string {
 	return ".sqlite.sql"
 }
 
-// of returns a migration in the dialect.
-func (d Dialect) of(migration string) string {
+// of returns a file of the schema in the dialect.
+func (d Dialect) of(schema string) string {
 	if d == PostgreSQL {
-		return strings.NewReplacer("{integer}", "bigint", "{bytes}", "bytea", "{text}", "text", "{strict}", "", "{clustered}", "", "{schema}", Schema).Replace(migration)
+		return strings.NewReplacer("{integer}", "bigint", "{bytes}", "bytea", "{text}", "text", "{strict}", "", "{clustered}", "").Replace(schema)
 	}
-	return strings.NewReplacer("{integer}", "INTEGER", "{bytes}", "BLOB", "{text}", "TEXT", "{strict}", " STRICT", "{clustered}", " STRICT, WITHOUT ROWID").Replace(migration)
+	return strings.NewReplacer("{integer}", "INTEGER", "{bytes}", "BLOB", "{text}", "TEXT", "{strict}", " STRICT", "{clustered}", " STRICT, WITHOUT ROWID").Replace(schema)
 }
 
 // greatest is the larger one of two numbers.

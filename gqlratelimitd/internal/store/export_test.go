@@ -23,9 +23,6 @@ const OpenIntentsSQL = openIntentsSQL
 // Plan returns how the database finds rows.
 func (v *View) Plan(query string, args ...any) (string, error) { return v.explain(query, args) }
 
-// Managed is what those that were set here are asked for by.
-func (q *OverrideQuery) Managed(n int) (query string, args []any) { return q.managed(n) }
-
 // Explain returns what PostgreSQL says about a query that it has run, in JSON.
 func (v *View) Explain(query string, args ...any) ([]byte, error) {
 	plan, err := one(v, scanBytes, "EXPLAIN (ANALYZE, FORMAT JSON) "+query, args...) //nolint:misspell // a word of SQL

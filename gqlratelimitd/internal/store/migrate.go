@@ -5,35 +5,52 @@ import (
 	"database/sql"
 	"embed"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
-//go:embed migrations/*.sql
-var migrationFiles embed.FS
+//go:embed schema/*.sql
+var schemaFiles embed.FS
 
-// migrationLock is the advisory lock of those who migrate: "limitd" in ASCII.
-const migrationLock = 0x6c696d697464
+const (
+	// migrationLock is the advisory lock of those who make the tables: "limitd" in ASCII.
+	migrationLock = 0x6c696d697464
+	// schemaStep is the newest step that this version knows, in the table migration.
+	schemaStep = 1
+)
 
-// Script returns the whole SQL that makes the tables, for who makes them with psql or sqlite3 and not with the rights of a daemon: the
-// schema of a PostgreSQL, and all steps but the first so many that were done already, in one transaction. Where a step fails, nothing is
-// done. The newest number of the table migration says how many were done, and 0 is none.
-func Script(dialect Dialect, done int) (string, error) {
-	steps, err := Migrations(dialect)
+// Script returns the whole SQL that makes the tables, for who makes them with psql or sqlite3 and not with the rights of a daemon, in one
+// transaction, with the schema of a PostgreSQL.
+func Script(dialect Dialect) (string, error) {
+	tables, err := dialect.tables()
 	if err != nil {
 		return "", err
-	}
-	if done < 0 || done > len(steps) {
-		return "", fmt.Errorf("store: there are %d steps, of which %d cannot be done already", len(steps), done)
 	}
 	// Who has a schema public of their own before it would find other tables.
 	begin := "BEGIN;\nCREATE SCHEMA IF NOT EXISTS " + Schema + ";\nSET LOCAL search_path = " + Schema + ";\n"
 	if dialect == SQLite {
 		begin = "BEGIN IMMEDIATE;\n"
 	}
-	return begin + strings.Join(steps[done:], "") + "COMMIT;\n", nil
+	return begin + tables + "COMMIT;\n", nil
+}
+
+// tables returns the SQL that makes the tables, and notes that it was run. It names no schema.
+func (d Dialect) tables() (string, error) {
+	now := "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
+	if d == PostgreSQL {
+		now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+	}
+	var all strings.Builder
+	for _, name := range []string{"tables.sql", "append_only" + d.suffix()} {
+		text, err := schemaFiles.ReadFile("schema/" + name)
+		if err != nil {
+			return "", fmt.Errorf("store: %w", err)
+		}
+		all.WriteString(d.of(string(text)))
+	}
+	fmt.Fprintf(&all, "INSERT INTO migration (step, at) VALUES (%d, %s);\n", schemaStep, now)
+	return all.String(), nil
 }
 
 // Grants returns the SQL that gives a role of a PostgreSQL what a daemon needs on tables that somebody else owns, and no more: it changes
@@ -55,37 +72,10 @@ func Grants(role string) string {
 		on("SELECT, UPDATE", "usage_state")
 }
 
-// Migrations returns the steps of [Script], for tools that count steps themselves. They name no schema: in a PostgreSQL they are run with
-// a search_path of [Schema]. Each step notes that it was done. A step that was released is never changed, and none is taken back.
-func Migrations(dialect Dialect) ([]string, error) {
-	// They are sorted by name.
-	files, err := fs.Glob(migrationFiles, "migrations/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	var steps []string
-	for _, file := range files {
-		single := strings.Count(file, ".") > 1
-		if single && !strings.HasSuffix(file, dialect.suffix()) {
-			continue
-		}
-		text, err := migrationFiles.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		now := "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
-		if dialect == PostgreSQL {
-			now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
-		}
-		steps = append(steps, fmt.Sprintf("%s\nINSERT INTO migration (step, at) VALUES (%d, %s);\n", dialect.of(string(text)), len(steps)+1, now))
-	}
-	return steps, nil
-}
-
 // migrate makes the tables. Several may do so at once: one waits for the other. Where nothing is to be done, it needs no right to
 // make tables.
 func (db *DB) migrate(ctx context.Context) error {
-	steps, err := Migrations(db.dialect)
+	tables, err := db.dialect.tables()
 	if err != nil {
 		return err
 	}
@@ -101,12 +91,12 @@ func (db *DB) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if done > len(steps) {
-		return fmt.Errorf("a newer version has made the tables, in %d steps; this one knows %d", done, len(steps))
+	if done > schemaStep {
+		return fmt.Errorf("a newer version has made the tables, in %d steps; this one knows %d", done, schemaStep)
 	}
-	for _, step := range steps[done:] {
-		if _, err := tx.ExecContext(ctx, step); err != nil {
-			return fmt.Errorf("a migration: %w", err)
+	if done == 0 {
+		if _, err := tx.ExecContext(ctx, tables); err != nil {
+			return fmt.Errorf("the tables: %w", err)
 		}
 	}
 	return tx.Commit()

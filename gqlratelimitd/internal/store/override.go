@@ -61,7 +61,7 @@ func (o *Override) document() []byte {
 	return text
 }
 
-const overrideColumns = "tenant, level, name, part, limit_name, document, expires, revision, author, reason, at"
+const overrideColumns = overrideKey + ", document, expires, revision, author, reason, at"
 
 func scanOverride(row scanner, o *Override) error {
 	var level string
@@ -129,9 +129,9 @@ func (tx *Tx) PutOverride(o *Override, expected uint64) error {
 		return err
 	}
 	o.Revision, o.SetAt = written.Revision, written.At
-	return tx.exec(`INSERT INTO override_intent (`+overrideColumns+`, blocked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-		ON CONFLICT (tenant, level, name, part, limit_name) DO UPDATE SET document = excluded.document, expires = excluded.expires,
-		revision = excluded.revision, author = excluded.author, reason = excluded.reason, at = excluded.at, blocked = excluded.blocked`,
+	return tx.exec(`INSERT INTO override_intent (`+overrideColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT (`+overrideKey+`) DO UPDATE SET document = excluded.document, expires = excluded.expires,
+		revision = excluded.revision, author = excluded.author, reason = excluded.reason, at = excluded.at`,
 		[]byte(o.Tenant), o.Owner.Level.String(), []byte(o.Owner.Name), []byte(o.Owner.Part), o.Limit, o.document(), micros(o.Expires),
-		o.Revision, o.Actor, o.Reason, micros(o.SetAt), flag(o.Blocked && !o.Removed))
+		o.Revision, o.Actor, o.Reason, micros(o.SetAt))
 }

@@ -68,42 +68,22 @@ func (tx *Tx) ApplyOverride(key OverrideKey, revision uint64) (newest bool, _ er
 		revision, []byte(key.Tenant), key.Owner.Level.String(), []byte(key.Owner.Name), []byte(key.Owner.Part), key.Limit)
 }
 
-// Unmanaged is an override record in the store of budgets that nobody has set here. Actor and Reason are what it says itself.
-type Unmanaged struct {
-	// Override has no revision.
-	Override
-	// Found is when it was seen first. It is set by [Tx.PutUnmanaged].
-	Found time.Time
-}
-
-func scanUnmanaged(row scanner, u *Unmanaged) error {
-	return scanOverride(more{row, []any{instant{&u.Found}}}, &u.Override)
-}
-
+// overrideKey are the columns of what an override is about, and unmanagedColumns those of a record that nobody has set here.
 const (
-	unmanagedKey     = "tenant, level, name, part, limit_name"
-	unmanagedColumns = unmanagedKey + ", document, expires, 0, author, reason, at, found"
+	overrideKey      = "tenant, level, name, part, limit_name"
+	unmanagedColumns = overrideKey + ", document, expires, 0, author, reason, at"
 )
 
-// Unmanaged returns all such records of a tenant, in the order of their keys. A store of budgets holds 128 of a tenant.
-func (v *View) Unmanaged(tenant string) ([]Unmanaged, error) {
-	return many(v, scanUnmanaged, "SELECT "+unmanagedColumns+" FROM override_unmanaged WHERE tenant = $1 ORDER BY "+unmanagedKey+" LIMIT $2",
+// Unmanaged returns all override records of a tenant in the store of budgets that nobody has set here, in the order of their keys. Actor and Reason are what
+// they say themselves, and none has a revision. A store of budgets holds 128 of a tenant.
+func (v *View) Unmanaged(tenant string) ([]Override, error) {
+	return many(v, scanOverride, "SELECT "+unmanagedColumns+" FROM override_unmanaged WHERE tenant = $1 ORDER BY "+overrideKey+" LIMIT $2",
 		[]byte(tenant), MaxPage)
 }
 
-// AllUnmanaged returns at most n such records of all tenants after a key, in the order of their keys. Nil is before all of them.
-func (v *View) AllUnmanaged(after *OverrideKey, n int) ([]Unmanaged, error) {
-	from := []any{[]byte{}, "", []byte{}, []byte{}, []byte{}}
-	if after != nil {
-		from = unmanagedArgs(after)
-	}
-	return many(v, scanUnmanaged, "SELECT "+unmanagedColumns+" FROM override_unmanaged WHERE ("+unmanagedKey+`) > ($1, $2, $3, $4, $5)
-		ORDER BY `+unmanagedKey+" LIMIT $6", append(from, page(n))...)
-}
-
-// UnmanagedOverride returns the record about a key, nil if there is none.
-func (v *View) UnmanagedOverride(key OverrideKey) (*Unmanaged, error) {
-	return one(v, scanUnmanaged, "SELECT "+unmanagedColumns+` FROM override_unmanaged
+// UnmanagedOverride returns the record about a key that nobody has set here, nil if there is none.
+func (v *View) UnmanagedOverride(key OverrideKey) (*Override, error) {
+	return one(v, scanOverride, "SELECT "+unmanagedColumns+` FROM override_unmanaged
 		WHERE tenant = $1 AND level = $2 AND name = $3 AND part = $4 AND limit_name = $5`, unmanagedArgs(&key)...)
 }
 
@@ -120,15 +100,13 @@ func unmanagedArgs(key *OverrideKey) []any {
 	return []any{[]byte(key.Tenant), key.Owner.Level.String(), []byte(key.Owner.Name), []byte(key.Owner.Part), []byte(key.Limit)}
 }
 
-// PutUnmanaged notes a record. It sets when it was found.
-func (tx *Tx) PutUnmanaged(u *Unmanaged) error {
-	u.Found = tx.now
-	key := u.Key()
-	return tx.exec("INSERT INTO override_unmanaged ("+unmanagedKey+`, document, expires, author, reason, at, found, blocked)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-		ON CONFLICT (`+unmanagedKey+`) DO UPDATE SET document = excluded.document, expires = excluded.expires,
-		author = excluded.author, reason = excluded.reason, at = excluded.at, found = excluded.found, blocked = excluded.blocked`,
-		append(unmanagedArgs(&key), u.document(), micros(u.Expires), []byte(u.Actor), []byte(u.Reason), micros(u.SetAt), micros(u.Found), flag(u.Blocked))...)
+// PutUnmanaged notes such a record.
+func (tx *Tx) PutUnmanaged(o *Override) error {
+	key := o.Key()
+	return tx.exec("INSERT INTO override_unmanaged ("+overrideKey+`, document, expires, author, reason, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		ON CONFLICT (`+overrideKey+`) DO UPDATE SET document = excluded.document, expires = excluded.expires,
+		author = excluded.author, reason = excluded.reason, at = excluded.at`,
+		append(unmanagedArgs(&key), o.document(), micros(o.Expires), []byte(o.Actor), []byte(o.Reason), micros(o.SetAt))...)
 }
 
 // RemoveUnmanaged forgets a record that is there no longer.

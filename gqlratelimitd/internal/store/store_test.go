@@ -58,7 +58,7 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 	// A name that has to be quoted.
 	role := fmt.Sprintf("modest-%d", databases.Add(1))
 	run(fmt.Sprintf("CREATE ROLE %q LOGIN", role))
-	whole, err := store.Script(store.PostgreSQL, 0)
+	whole, err := store.Script(store.PostgreSQL)
 	require.NoError(t, err)
 	run(whole)
 	// It leaves the connection as it was.
@@ -79,7 +79,7 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		require.NoError(t, tx.Dequeue(1))
 		_, err := tx.TakeLease("relay", "one", store.Lease{})
 		require.NoError(t, err)
-		require.NoError(t, tx.PutUnmanaged(&store.Unmanaged{}))
+		require.NoError(t, tx.PutUnmanaged(&store.Override{}))
 		require.NoError(t, tx.RemoveUnmanaged(store.OverrideKey{}))
 		require.NoError(t, tx.NoteSwitch("a"))
 		require.NoError(t, tx.ForgetSwitch("a"))
@@ -128,7 +128,7 @@ func TestTheScriptOfAFileMakesWhatADaemonMakes(t *testing.T) {
 	}
 	byDaemon, byScript := filepath.Join(t.TempDir(), "daemon.db"), filepath.Join(t.TempDir(), "script.db")
 	require.NoError(t, open(t, store.Config{URL: "sqlite:" + byDaemon}).Close())
-	whole, err := store.Script(store.SQLite, 0)
+	whole, err := store.Script(store.SQLite)
 	require.NoError(t, err)
 	db, err := sql.Open("sqlite", byScript)
 	require.NoError(t, err)
@@ -141,28 +141,12 @@ func TestTheScriptOfAFileMakesWhatADaemonMakes(t *testing.T) {
 
 func TestTheRightsThatAreGrantedAreOnEveryTable(t *testing.T) {
 	t.Parallel()
-	whole, err := store.Script(store.PostgreSQL, 0)
+	whole, err := store.Script(store.PostgreSQL)
 	require.NoError(t, err)
 	tables := regexp.MustCompile(`CREATE TABLE (\w+)`).FindAllStringSubmatch(whole, -1)
 	require.NotEmpty(t, tables)
 	for _, table := range tables {
 		require.Regexp(t, `gqlratelimitd\.`+table[1]+`\b`, store.Grants("limits"))
-	}
-}
-
-func TestAScriptHasTheStepsThatWereNotDone(t *testing.T) {
-	t.Parallel()
-	for _, dialect := range []store.Dialect{store.SQLite, store.PostgreSQL} {
-		steps, err := store.Migrations(dialect)
-		require.NoError(t, err)
-		last, err := store.Script(dialect, len(steps)-1)
-		require.NoError(t, err)
-		require.Contains(t, last, steps[len(steps)-1])
-		require.NotContains(t, last, steps[0])
-		for _, wrong := range []int{-1, len(steps) + 1} {
-			_, err = store.Script(dialect, wrong)
-			require.ErrorContains(t, err, "cannot be done already")
-		}
 	}
 }
 

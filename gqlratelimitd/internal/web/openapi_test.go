@@ -126,7 +126,7 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 	}
 	// What is not there without a Redis.
 	alone := newSceneOf(t, plenty, false).start()
-	for _, path := range []string{"/v1/ratelimit/misfits", "/v1/ratelimit/instances", "/v1/ratelimit/relay"} {
+	for _, path := range []string{"/v1/ratelimit/instances", "/v1/ratelimit/relay"} {
 		alone.problem(404, alone.ask(http.MethodGet, path, alone.admin, nil, ""))
 		seen["GET "+path][404] = true
 	}
@@ -217,14 +217,11 @@ func (s *scene) attempts() []attempt {
 
 		{status: 200, route: "GET /v1/ratelimit/instances"},
 		{status: 400, route: "GET /v1/ratelimit/instances", path: "?state=lost"},
-		{status: 200, route: "GET /v1/ratelimit/misfits"},
-		{status: 400, route: "GET /v1/ratelimit/misfits", path: other},
-		{status: 422, route: "GET /v1/ratelimit/misfits", path: "?after=%00"},
 		{status: 200, route: "GET /v1/ratelimit/relay"},
 		{status: 400, route: "GET /v1/ratelimit/relay", path: other},
 		{status: 200, route: "GET /v1/ratelimit/overrides"},
-		{status: 400, route: "GET /v1/ratelimit/overrides", path: "?until=soon"},
-		{status: 422, route: "GET /v1/ratelimit/overrides", path: "?order=size"},
+		{status: 400, route: "GET /v1/ratelimit/overrides", path: "?ended=soon"},
+		{status: 422, route: "GET /v1/ratelimit/overrides", path: "?after=x"},
 
 		{status: 200, route: effective, path: acme},
 		{status: 400, route: effective, path: acme + other},
@@ -239,7 +236,7 @@ func (s *scene) attempts() []attempt {
 		{status: 400, route: "GET /v1/ratelimit/usage/series", path: "/v1/ratelimit/usage/series?window=day&format=xls"},
 		{status: 422, route: "GET /v1/ratelimit/usage/series"},
 		{status: 200, route: list, path: overrides},
-		{status: 400, route: list, path: overrides + "?blocked=x"},
+		{status: 400, route: list, path: overrides + "?ended=x"},
 		{status: 422, route: list, path: overrides + "?after=x"},
 		{status: 200, route: set, path: onTenant, h: first, body: raise},
 		{status: 400, route: set, path: overrides, h: first, body: raise},

@@ -29,9 +29,8 @@ type overrideOut struct {
 	Limit  string `json:"limit,omitempty"`
 	// Revision is the change that has written it, as If-Match expects it. It is 0 for a record that was set without the control plane.
 	Revision uint64 `json:"revision"`
-	// Managed says that it was set here. Otherwise By and Reason are what the record says itself, and Found is when it was seen first.
-	Managed bool      `json:"managed"`
-	Found   time.Time `json:"found,omitzero"`
+	// Managed says that it was set here. Otherwise By and Reason are what the record says itself.
+	Managed bool `json:"managed"`
 	// Replaced says that such a record holds in the place of this one.
 	Replaced bool `json:"replaced,omitempty"`
 	// Holds says whether it holds now: neither removed nor expired.
@@ -53,7 +52,7 @@ func (s *Server) overrideOf(o *control.Override) overrideOut {
 	v := &o.Override
 	out := overrideOut{
 		Tenant: o.Tenant, Level: v.Owner.Level.String(), Name: v.Owner.Name, Part: v.Owner.Part, Limit: v.Limit, Revision: o.Revision,
-		Managed: !o.Unmanaged, Found: o.Found, Replaced: o.Replaced, Removed: o.Removed,
+		Managed: !o.Unmanaged, Replaced: o.Replaced, Removed: o.Removed,
 		Holds:    !o.Removed && (v.Expires.IsZero() || s.cfg.Now().Before(v.Expires)),
 		Capacity: v.Capacity, Refill: v.Refill, Unlimited: v.Unlimited, Blocked: v.Blocked, Expires: v.Expires, Reason: v.Reason, By: v.Actor, At: v.SetAt,
 	}
@@ -91,28 +90,15 @@ func (s *Server) overrides(c *call) error {
 
 // overrideFilter reads which overrides are asked for.
 func (c *call) overrideFilter() (f control.OverrideFilter, err error) {
-	if err = c.known("ended", "blocked", "managed", "by", "until", "order", "after", "limit"); err != nil {
+	if err = c.known("ended", "after", "limit"); err != nil {
 		return f, err
 	}
-	f = control.OverrideFilter{
-		Tenant: c.PathValue("org"), By: c.query.Get("by"), Order: control.OverrideOrder(c.query.Get("order")), After: c.query.Get("after"),
-	}
+	f = control.OverrideFilter{Tenant: c.PathValue("org"), After: c.query.Get("after")}
 	ended, err := c.flag("ended")
 	if err != nil {
 		return f, err
 	}
 	f.Ended = ended != nil && *ended
-	if f.Blocked, err = c.flag("blocked"); err != nil {
-		return f, err
-	}
-	if f.Managed, err = c.flag("managed"); err != nil {
-		return f, err
-	}
-	if text := c.query.Get("until"); text != "" {
-		if f.Until, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return f, badRequest("the parameter until is a time such as 2026-11-23T03:00:00Z")
-		}
-	}
 	f.N, err = c.page()
 	return f, err
 }

@@ -151,8 +151,6 @@ func awayProblem(err error) *problem {
 func strangerProblem(e *access.UnauthenticatedError) *problem {
 	p := &problem{Status: http.StatusUnauthorized, Title: "It is not known who asks", Detail: e.Error(), retryAfter: e.RetryAfter}
 	switch e.Reason {
-	case access.ReasonTooMany:
-		p.Status = http.StatusTooManyRequests
 	case access.ReasonUnavailable:
 		p.Status = http.StatusServiceUnavailable
 	case access.ReasonMissing, access.ReasonMalformed:

@@ -59,7 +59,6 @@ func otherGoods() map[string]map[access.Action]good {
 		"POST " + policies + "/{number}/revert":     {access.RevertPolicy: {status: 200, path: policies + "/1/revert", h: on(`"1"`)}},
 		"GET /v1/ratelimit/revisions":               {access.ReadPolicy: {status: 200}},
 		"GET /v1/ratelimit/instances":               {access.ReadFleet: {status: 200}},
-		"GET /v1/ratelimit/misfits":                 {access.ReadTenant: {status: 200}},
 		"GET /v1/ratelimit/relay":                   {access.ReadFleet: {status: 200}},
 		"GET /v1/ratelimit/overrides":               {access.ReadOverride: {status: 200}},
 		"GET /v1/orgs/{org}/ratelimit/policies":     {access.ReadTenant: {status: 200, path: "/v1/orgs/acme/ratelimit/policies"}},

@@ -39,7 +39,6 @@ func (s *Server) table() []route {
 		{method: http.MethodPost, pattern: policies + "/{number}/revert", does: actions{access.RevertPolicy}, handle: s.revert},
 		{method: http.MethodGet, pattern: "/v1/ratelimit/revisions", does: actions{access.ReadPolicy}, handle: s.revisions},
 		{method: http.MethodGet, pattern: "/v1/ratelimit/instances", does: actions{access.ReadFleet}, handle: s.instances},
-		{method: http.MethodGet, pattern: "/v1/ratelimit/misfits", does: actions{access.ReadTenant}, handle: s.misfits},
 		{method: http.MethodGet, pattern: "/v1/ratelimit/relay", does: actions{access.ReadFleet}, handle: s.relay},
 		{method: http.MethodGet, pattern: "/v1/ratelimit/overrides", does: actions{access.ReadOverride}, handle: s.overrides},
 

@@ -158,7 +158,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	c, err := control.New(cfg)
 	require.NoError(t, err)
 	authenticator, err := access.NewAuthenticator(access.AuthConfig{
-		Tokens: c.TokenStore(), Guesses: access.GuessConfig{Failures: access.None}, Logger: log,
+		Tokens: c.TokenStore(), Logger: log,
 	})
 	require.NoError(t, err)
 	t.Cleanup(authenticator.Close)
