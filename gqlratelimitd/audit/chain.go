@@ -17,7 +17,7 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // Row is an entry as it is stored.
 type Row struct {
-	// Record is the canonical bytes of the entry: [Entry.Record].
+	// Record is the exact bytes of the entry: [Entry.Record].
 	Record []byte
 	// Hash is [ChainHash] of the row before and of the record.
 	Hash Hash

@@ -7,6 +7,6 @@
 // from the end. Both are found by a [Mark] that was kept elsewhere: the number and the hash of a row. Verification without one says
 // nothing of rows that were cut off at the end.
 //
-// A log is kept in a [Storage]; package audittest is its contract. The package imports nothing else of this module, so that a
-// program that verifies needs nothing of the service.
+// A log is kept in a [Storage]. The package imports nothing else of this module, so that a program that verifies needs nothing of the
+// service.
 package audit

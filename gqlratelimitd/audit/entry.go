@@ -37,8 +37,7 @@ type Actor struct {
 // Entry is one thing that was done. Texts are UTF-8 without control characters, except lines in the reason. What is empty is
 // left out of the record.
 type Entry struct {
-	// Sequence numbers the entries of a log from 0, in the order in which they were committed. It is the index of the leaf, and [Append]
-	// sets it.
+	// Sequence numbers the entries of a log from 0, in the order in which they were committed. [Append] sets it.
 	Sequence int64 `json:"sequence"`
 	// Time is when, in UTC to the microsecond. Clocks differ and are set back: it orders nothing, the sequence does.
 	Time time.Time `json:"time"`
@@ -58,8 +57,6 @@ type Entry struct {
 	// Reason is why, in the words of the actor, and Ticket where more is to be read.
 	Reason string `json:"reason,omitempty"`
 	Ticket string `json:"ticket,omitempty"`
-	// Approval is the approval of a second person that it took, if it took one.
-	Approval string `json:"approval,omitempty"`
 	// Request is the id of the request.
 	Request string `json:"request,omitempty"`
 }
@@ -101,7 +98,7 @@ type text struct {
 	needed       bool
 }
 
-// texts returns all texts, in the order of the record.
+// texts returns all texts.
 func (e *Entry) texts() []text {
 	return []text{
 		{"actor.subject", e.Actor.Subject, MaxName, true},
@@ -115,7 +112,6 @@ func (e *Entry) texts() []text {
 		{"tenant", e.Tenant, MaxName, false},
 		{"reason", e.Reason, MaxReason, false},
 		{"ticket", e.Ticket, MaxName, false},
-		{"approval", e.Approval, MaxName, false},
 		{"request", e.Request, MaxName, false},
 	}
 }

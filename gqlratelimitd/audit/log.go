@@ -14,18 +14,11 @@ type Reader interface {
 }
 
 // Storage keeps a log. It is a transaction: it reads what it wrote and what was committed before, and from the first call on nobody
-// else appends until it ends. Otherwise the log would fork. Package audittest is the contract.
+// else appends until it ends. Otherwise the log would fork.
 type Storage interface {
 	Reader
 	// Append stores a row. The sequence is the size; any other one is an error.
 	Append(ctx context.Context, sequence int64, row Row) error
-}
-
-// Log is where a log is kept. It is safe for concurrent use.
-type Log interface {
-	// Change runs a transaction: what change has done is committed if it returns nil, and otherwise taken back. It may run change
-	// more than once, where a database says that it is to be tried again. The storage is no use after change has returned.
-	Change(ctx context.Context, change func(ctx context.Context, storage Storage) error) error
 }
 
 // Append appends an entry to a log, within the transaction of the change that it is about. It sets the sequence, truncates the

@@ -7,12 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit/audittest"
 )
 
 func TestAppendNumbersEntriesAndStoresWhatItReturns(t *testing.T) {
 	t.Parallel()
-	log := &audittest.Memory{}
+	log := &memory{}
 	for n := range 3 {
 		e := whole()
 		e.Sequence = 99
@@ -31,7 +30,7 @@ func TestAppendNumbersEntriesAndStoresWhatItReturns(t *testing.T) {
 
 func TestWhatIsNoEntryIsNotAppended(t *testing.T) {
 	t.Parallel()
-	log := &audittest.Memory{}
+	log := &memory{}
 	_, err := audit.Append(t.Context(), log, audit.Entry{Action: "a"})
 	var wrong *audit.EntryError
 	require.ErrorAs(t, err, &wrong)

@@ -212,7 +212,7 @@ func TestAnEventIsBoundedWhateverItsEntryHas(t *testing.T) {
 		Actor:  audit.Actor{Subject: long(audit.MaxName), Issuer: long(audit.MaxName), Method: long(audit.MaxName), Owner: long(2 * audit.MaxName), Address: long(audit.MaxName), Agent: long(audit.MaxName)},
 		Action: long(audit.MaxName), Target: long(audit.MaxName), Tenant: long(audit.MaxName), RevisionBefore: 1, RevisionAfter: 2,
 		Before: json.RawMessage(`"` + strings.Repeat("x", audit.MaxValue-2) + `"`), After: json.RawMessage(`"` + strings.Repeat("y", audit.MaxValue-2) + `"`),
-		Reason: strings.Repeat("\n", audit.MaxReason), Ticket: long(audit.MaxName), Approval: long(audit.MaxName), Request: long(audit.MaxName),
+		Reason: strings.Repeat("\n", audit.MaxReason), Ticket: long(audit.MaxName), Request: long(audit.MaxName),
 	}
 	s.do(largest)
 	b := &broker{}

@@ -1,30 +1,71 @@
 package store_test
 
 import (
-	"context"
+	"errors"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit/audittest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 )
 
-// auditLog is the audit log of a database.
-type auditLog struct{ db *store.DB }
-
-func (l auditLog) Change(ctx context.Context, change func(context.Context, audit.Storage) error) error {
-	return l.db.Change(ctx, func(tx *store.Tx) error { return change(ctx, tx.Audit()) })
-}
-
-func TestTheAuditLogKeepsTheContract(t *testing.T) {
+func TestTheAuditLogKeepsItsRows(t *testing.T) {
 	t.Parallel()
-	for kind, empty := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			audittest.Run(t, func(t *testing.T) audit.Log {
-				t.Helper()
-				return auditLog{open(t, store.Config{URL: empty(t), Now: newClock().Now})}
+	both(t, func(s scene) {
+		t, db := s.T, s.db
+		add := func(reason string) (stored *audit.Entry) {
+			change(t, db, func(tx *store.Tx) {
+				e := entry("ada", "policy.publish", "policy", "")
+				e.Reason, e.Before = reason, []byte(`{"b":1,"a":[1.0,1e2,"\u00e9"],"b":2}`)
+				var err error
+				stored, err = audit.Append(t.Context(), tx.Audit(), e)
+				require.NoError(t, err)
 			})
-		})
-	}
+			return stored
+		}
+		var want []string
+		for _, reason := range []string{"quotes \" and \\, lines\n, <html>, 日本語, \u2028", "b", "c", "d", "e"} {
+			record, err := add(reason).Record()
+			require.NoError(t, err)
+			want = append(want, string(record))
+		}
+		require.NoError(t, db.Read(t.Context(), func(v *store.View) error {
+			for from := range 6 {
+				for n := 1; n < 7; n++ {
+					rows, err := v.Audit().Rows(t.Context(), int64(from), n)
+					require.NoError(t, err)
+					records := []string{}
+					for _, row := range rows {
+						records = append(records, string(row.Record))
+					}
+					require.Equal(t, want[from:min(from+n, 5)], records, "%d from %d", n, from)
+				}
+			}
+			return nil
+		}))
+		broken := errors.New("the change failed")
+		require.ErrorIs(t, db.Change(t.Context(), func(tx *store.Tx) error {
+			_, err := audit.Append(t.Context(), tx.Audit(), entry("ada", "policy.publish", "policy", ""))
+			require.NoError(t, err)
+			for _, sequence := range []int64{0, 4, 7} {
+				require.Error(t, tx.Audit().Append(t.Context(), sequence, audit.Row{Record: []byte("{}")}))
+			}
+			return broken
+		}), broken)
+		require.Len(t, requireLog(t, db), 5)
+
+		const writers, each = 8, 10
+		var all sync.WaitGroup
+		for range writers {
+			all.Go(func() {
+				for range each {
+					add("at once")
+				}
+			})
+		}
+		all.Wait()
+		require.Len(t, requireLog(t, db), 5+writers*each)
+	})
 }
