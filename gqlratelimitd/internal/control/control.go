@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -25,7 +26,7 @@ type Config struct {
 	// Instances says what instances say of themselves, and Relay how far changes have come. Nil is a daemon without a Redis. What Relay
 	// returns is the caller's.
 	Instances Instances
-	Relay     func() RelayStatus
+	Relay     func() relay.Status
 	// Modes are the mode switches of the instances. Nil is a daemon without a Redis: what changes them is [ErrNoModes].
 	Modes *redisswitch.Switches
 	// Budgets is the store of budgets of the instances, which [Control.Usage] reads. Nil is none.

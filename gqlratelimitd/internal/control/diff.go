@@ -5,7 +5,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // MaxChanges is how many changes a diff lists.
@@ -22,14 +21,14 @@ type DiffInput struct {
 // Diff is what differs between a revision and a document.
 type Diff struct {
 	// Against is the number of the revision.
-	Against uint64
+	Against uint64 `json:"against"`
 	// Changes are those of all, of tiers, and of tenants that a document lists, at most [MaxChanges]. Unlisted is how many more there are.
-	Changes  []policydiff.Change
-	Unlisted int
+	Changes  []policydiff.Change `json:"changes"`
+	Unlisted int                 `json:"unlisted,omitempty"`
 	// Following is how many listed tenants change as their tier does.
-	Following int
+	Following int `json:"following,omitempty"`
 	// Warnings are what is odd about the document.
-	Warnings []tiers.Warning
+	Warnings []Mistake `json:"warnings,omitempty"`
 }
 
 // Diff compares a document with a revision, tier by tier and limit by limit, in the words of the command: [access.ReadPolicy]. What does not
@@ -51,7 +50,7 @@ func (c *Control) Diff(ctx context.Context, actor access.Actor, in DiffInput) (*
 	if err != nil {
 		return nil, err
 	}
-	out := &Diff{Against: r.Number, Warnings: snapshot.Warnings()}
+	out := &Diff{Against: r.Number, Warnings: warningsOf(snapshot)}
 	before, err := c.written(r.Document)
 	if err != nil {
 		return nil, err

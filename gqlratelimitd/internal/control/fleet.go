@@ -50,28 +50,33 @@ type FleetInput struct {
 // Fleet is what instances say of themselves.
 type Fleet struct {
 	// Newest is the newest revision of the policy, 0 before the first, and At when the instances were asked.
-	Newest uint64
-	At     time.Time
+	Newest uint64    `json:"newest"`
+	At     time.Time `json:"at"`
 	// Total is how many there are, Current, Stale and Never how many of them are in that state, Refusing how many refuse the newest
 	// revision that they know, and Behind how many serve another one than Newest.
-	Total, Current, Stale, Never, Refusing, Behind int
+	Total    int `json:"total"`
+	Current  int `json:"current"`
+	Stale    int `json:"stale"`
+	Never    int `json:"never"`
+	Refusing int `json:"refusing"`
+	Behind   int `json:"behind"`
 	// Unread is how many have said something that cannot be read. They are counted nowhere else.
-	Unread int
+	Unread int `json:"unread"`
 	// Revisions are those that instances serve, the ones of most instances first, and Others how many instances serve one that is not
 	// listed.
-	Revisions []FleetRevision
-	Others    int
+	Revisions []FleetRevision `json:"revisions"`
+	Others    int             `json:"others"`
 	// Page are those that were asked for, by name, with one more if there is another page. What would not be seen in a text as it is,
 	// is escaped as Go does.
-	Page []policy.Instance
+	Page []policy.Instance `json:"-"`
 }
 
 // FleetRevision is how many instances serve a revision.
 type FleetRevision struct {
 	// Revision is 0 for a policy that is of no feed.
-	Revision  uint64
-	Hash      policy.Hash
-	Instances int
+	Revision  uint64      `json:"revision"`
+	Hash      policy.Hash `json:"hash"`
+	Instances int         `json:"instances"`
 }
 
 // Fleet returns which instance serves which revision, and which one it refuses and why: [access.ReadFleet]. There is [ErrNotFound] for a

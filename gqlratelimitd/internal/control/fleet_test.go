@@ -13,6 +13,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
@@ -105,8 +106,8 @@ func TestHoweverManyRevisionsInstancesSayTheyServeTheListIsShort(t *testing.T) {
 
 func TestWhatIsOnItsWayToRedisIsToldByEveryDaemon(t *testing.T) {
 	t.Parallel()
-	status := control.RelayStatus{Holder: "other"}
-	s := newScene(t, control.Config{Relay: func() control.RelayStatus { return status }})
+	status := relay.Status{Holder: "other"}
+	s := newScene(t, control.Config{Relay: func() relay.Status { return status }})
 	s.publish(document, 0)
 	s.now = s.now.Add(3 * time.Second)
 	_, err := s.override(0, bucket.Override{Blocked: true})
@@ -114,11 +115,11 @@ func TestWhatIsOnItsWayToRedisIsToldByEveryDaemon(t *testing.T) {
 	require.NoError(t, s.db.Change(s.ctx(), func(tx *store.Tx) error { return tx.PutUnmanaged(&store.Override{}) }))
 	r, err := s.Relaying(s.ctx(), viewer)
 	require.NoError(t, err)
-	require.Equal(t, &control.Relaying{RelayStatus: status, Waiting: 2, Lag: 3 * time.Second, Unmanaged: 1}, r)
-	status = control.RelayStatus{Leads: true, Failure: "a\x00", Refused: []control.RelayRefusal{{Kind: "overrides", Name: "b\n", Error: "c\x1b"}}}
+	require.Equal(t, &relay.Status{Holder: "other", Waiting: 2, Lag: 3 * time.Second, Unmanaged: 1}, r)
+	status = relay.Status{Leads: true, Failure: "a\x00", Refused: []relay.Refusal{{Kind: "overrides", Name: "b\n", Error: "c\x1b"}}}
 	r, err = s.Relaying(s.ctx(), viewer)
 	require.NoError(t, err)
-	require.Equal(t, []any{`a\x00`, control.RelayRefusal{Kind: "overrides", Name: `b\n`, Error: `c\x1b`}}, []any{r.Failure, r.Refused[0]})
+	require.Equal(t, []any{`a\x00`, relay.Refusal{Kind: "overrides", Name: `b\n`, Error: `c\x1b`}}, []any{r.Failure, r.Refused[0]})
 	_, err = s.Relaying(s.ctx(), customer("acme"))
 	require.ErrorIs(t, err, access.ErrDenied)
 	_, err = newScene(t, control.Config{}).Relaying(s.ctx(), viewer)

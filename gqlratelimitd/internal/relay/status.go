@@ -22,14 +22,14 @@ type Status struct {
 	Holder string `json:"holder,omitempty"`
 	// Waiting is how many things have changed that Redis has not been given, and Lag for how long the oldest of them waits.
 	Waiting int64         `json:"waiting"`
-	Lag     time.Duration `json:"lag"`
+	Lag     time.Duration `json:"-"`
 	// Failure is why nothing can be relayed just now, and FailingSince since when. They are zero while all is well.
 	Failure      string    `json:"failure,omitempty"`
 	FailingSince time.Time `json:"failingSince,omitzero"`
 	// Swept is when everything was compared last, zero before the first time.
 	Swept time.Time `json:"swept,omitzero"`
 	// Refused is what Redis has not as the database has it, and will not have before somebody changes it.
-	Refused []Refusal `json:"refused,omitempty"`
+	Refused []Refusal `json:"refused"`
 	// Unmanaged is how many override records Redis has that nobody has set here, and Unnamed how many keys of such records do not
 	// say whose they are, as of Swept: the name of the tenant stands in them as a hash, and the database does not know it.
 	Unmanaged int64 `json:"unmanaged"`

@@ -1,10 +1,7 @@
 package web
 
 import (
-	"net/http"
-
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 )
 
@@ -21,18 +18,11 @@ func (s *Server) auditEntries(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
 	filter := control.AuditFilter{
 		Subject: c.query.Get("subject"), Action: c.query.Get("action"), Target: c.query.Get("target"), Tenant: c.query.Get("tenant"),
 	}
-	found, err := s.cfg.Control.FindAudit(ctx, c.actor, filter, int64(below), n)
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusOK, struct {
-		Entries []audit.Entry `json:"entries"`
-	}{append([]audit.Entry{}, found...)})
+	found, err := s.cfg.Control.FindAudit(c.Context(), c.actor, filter, int64(below), n)
+	return list(c, "entries", found, err)
 }
 
 // auditExport writes the audit log as `gqlratelimitd audit verify` reads it.

@@ -85,6 +85,11 @@ func (c *call) run(ctx context.Context, r *route) {
 		}
 		defer leave()
 	}
+	if !r.long {
+		bounded, cancel := c.bounded()
+		defer cancel()
+		c.Request = c.WithContext(bounded)
+	}
 	if err := r.handle(c); err != nil {
 		c.fail(ctx, err)
 	}
@@ -132,7 +137,7 @@ func (c *call) admit(ctx context.Context, r *route) (err error) {
 	return nil
 }
 
-// bounded is the context of what waits for nothing but a database.
+// bounded is the context of what waits for nothing but a database, in a route that may wait for more.
 func (c *call) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Context(), patience)
 }
@@ -184,6 +189,14 @@ func (c *call) page() (int, error) {
 		return defaultPage, nil
 	}
 	return int(n), nil
+}
+
+// paged is how many items a list is asked for that has these parameters beside the limit.
+func (c *call) paged(parameters ...string) (int, error) {
+	if err := c.known(append(parameters, "limit")...); err != nil {
+		return 0, err
+	}
+	return c.page()
 }
 
 // request is what comes with a change. The reason and the ticket may stand in the query, where they are escaped.
@@ -275,6 +288,19 @@ func (c *call) write(status int, body any) error {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.send(status, append(text, '\n'))
 	return nil
+}
+
+// reply answers with JSON, or fails with an error.
+func (c *call) reply(status int, body any, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.write(status, body)
+}
+
+// list answers with a list of that name, empty if nothing was found, or fails with an error.
+func list[T any](c *call, name string, found []T, err error) error {
+	return c.reply(http.StatusOK, map[string][]T{name: append([]T{}, found...)}, err)
 }
 
 // send answers with bytes. Who does not read them has left.

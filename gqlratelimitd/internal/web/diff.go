@@ -19,19 +19,12 @@ func (s *Server) diff(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	d, err := s.cfg.Control.Diff(ctx, c.actor, control.DiffInput{Document: document, Against: against})
+	d, err := s.cfg.Control.Diff(c.Context(), c.actor, control.DiffInput{Document: document, Against: against})
 	if err != nil {
 		return err
 	}
-	return c.write(http.StatusOK, struct {
-		Against   uint64              `json:"against"`
-		Changes   []policydiff.Change `json:"changes"`
-		Unlisted  int                 `json:"unlisted,omitempty"`
-		Following int                 `json:"following,omitempty"`
-		Warnings  []mistake           `json:"warnings,omitempty"`
-	}{d.Against, append([]policydiff.Change{}, d.Changes...), d.Unlisted, d.Following, warningsOf(d.Warnings)})
+	d.Changes = append([]policydiff.Change{}, d.Changes...)
+	return c.write(http.StatusOK, d)
 }
 
 // document reads a policy document from the body, of somebody who may do this, with these parameters.

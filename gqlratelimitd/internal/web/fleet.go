@@ -6,32 +6,17 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
 // fleet is what instances say of themselves.
 type fleet struct {
-	Newest    uint64          `json:"newest"`
-	At        time.Time       `json:"at"`
-	Total     int             `json:"total"`
-	Current   int             `json:"current"`
-	Stale     int             `json:"stale"`
-	Never     int             `json:"never"`
-	Refusing  int             `json:"refusing"`
-	Behind    int             `json:"behind"`
-	Unread    int             `json:"unread"`
-	Revisions []fleetRevision `json:"revisions"`
-	// Others is how many instances serve a revision that is not listed.
-	Others    int        `json:"others"`
+	*control.Fleet
+
 	Instances []instance `json:"instances"`
 	// Next is the parameter after of the next page. It is empty at the end.
 	Next string `json:"next,omitempty"`
-}
-
-type fleetRevision struct {
-	Revision  uint64      `json:"revision"`
-	Hash      policy.Hash `json:"hash"`
-	Instances int         `json:"instances"`
 }
 
 // instance is what one says of itself.
@@ -62,20 +47,12 @@ func (s *Server) instances(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Fleet(ctx, c.actor, in)
+	found, err := s.cfg.Control.Fleet(c.Context(), c.actor, in)
 	if err != nil {
 		return err
 	}
-	out := fleet{
-		Newest: found.Newest, At: found.At, Total: found.Total, Current: found.Current, Stale: found.Stale, Never: found.Never,
-		Refusing: found.Refusing, Behind: found.Behind, Unread: found.Unread, Others: found.Others,
-		Revisions: []fleetRevision{}, Instances: []instance{},
-	}
-	for _, r := range found.Revisions {
-		out.Revisions = append(out.Revisions, fleetRevision{r.Revision, r.Hash, r.Instances})
-	}
+	found.Revisions = append([]control.FleetRevision{}, found.Revisions...)
+	out := fleet{Fleet: found, Instances: []instance{}}
 	for i := range found.Page[:min(len(found.Page), in.N)] {
 		out.Instances = append(out.Instances, instanceOf(&found.Page[i]))
 	}
@@ -140,47 +117,19 @@ func instanceOf(i *policy.Instance) instance {
 	return out
 }
 
-// relaying is how far changes have come on their way to Redis.
-type relaying struct {
-	Leads   bool    `json:"leads"`
-	Holder  string  `json:"holder,omitempty"`
-	Waiting int64   `json:"waiting"`
-	Lag     float64 `json:"lag"`
-
-	Failure      string    `json:"failure,omitempty"`
-	FailingSince time.Time `json:"failingSince,omitzero"`
-	Swept        time.Time `json:"swept,omitzero"`
-
-	Refused   []relayRefusal `json:"refused"`
-	Unmanaged int64          `json:"unmanaged"`
-	Unnamed   int            `json:"unnamed"`
-}
-
-type relayRefusal struct {
-	Kind  string    `json:"kind"`
-	Name  string    `json:"name,omitempty"`
-	Error string    `json:"error"`
-	Since time.Time `json:"since"`
-}
-
 // relay says how far changes have come on their way to Redis.
 func (s *Server) relay(c *call) error {
 	if err := c.known(); err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Relaying(ctx, c.actor)
+	found, err := s.cfg.Control.Relaying(c.Context(), c.actor)
 	if err != nil {
 		return err
 	}
-	out := relaying{
-		Leads: found.Leads, Holder: found.Holder, Waiting: found.Waiting, Lag: found.Lag.Seconds(), Failure: found.Failure,
-		FailingSince: found.FailingSince, Swept: found.Swept, Refused: []relayRefusal{}, Unmanaged: found.Unmanaged,
-		Unnamed: found.Unnamed,
-	}
-	for _, r := range found.Refused {
-		out.Refused = append(out.Refused, relayRefusal{r.Kind, r.Name, r.Error, r.Since})
-	}
-	return c.write(http.StatusOK, out)
+	found.Refused = append([]relay.Refusal{}, found.Refused...)
+	return c.write(http.StatusOK, struct {
+		*relay.Status
+
+		Lag float64 `json:"lag"`
+	}{found, found.Lag.Seconds()})
 }

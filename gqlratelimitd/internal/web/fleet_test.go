@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
@@ -47,7 +47,7 @@ func TestInstancesAreListedByNameAPageAtATime(t *testing.T) {
 func TestTheRelayIsToldOfWithoutItsMetrics(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, plenty).start().publish()
-	s.relay = control.RelayStatus{Holder: "other", Refused: []control.RelayRefusal{{Kind: "policy", Error: "newer", Since: time.Unix(0, 0).UTC()}}}
+	s.relay = relay.Status{Holder: "other", Refused: []relay.Refusal{{Kind: "policy", Error: "newer", Since: time.Unix(0, 0).UTC()}}}
 	var is struct {
 		Leads     bool
 		Holder    string

@@ -56,19 +56,15 @@ func (s *Server) modes(c *call) error {
 	if err := c.known(); err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.ModeSwitches(ctx, c.actor)
+	found, err := s.cfg.Control.ModeSwitches(c.Context(), c.actor)
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Modes []switchOut `json:"modes"`
-	}{[]switchOut{}}
+	var out []switchOut
 	for i := range found {
-		out.Modes = append(out.Modes, s.switchOf(&found[i]))
+		out = append(out, s.switchOf(&found[i]))
 	}
-	return c.write(http.StatusOK, out)
+	return list(c, "modes", out, nil)
 }
 
 // switchMode eases modes for a time.
@@ -88,9 +84,7 @@ func (s *Server) switchMode(c *call) error {
 			mode = known
 		}
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.SwitchMode(ctx, r, control.SwitchInput{
+	answer, err := s.cfg.Control.SwitchMode(c.Context(), r, control.SwitchInput{
 		Scope: control.Scope(c.query.Get("scope")), Name: c.query.Get("name"), Mode: mode, Until: in.Until, Expected: expected,
 	})
 	return s.writeSwitch(c, answer, err)
@@ -102,9 +96,7 @@ func (s *Server) endSwitch(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.EndModeSwitch(ctx, r, control.EndSwitchInput{
+	answer, err := s.cfg.Control.EndModeSwitch(c.Context(), r, control.EndSwitchInput{
 		Scope: control.Scope(c.query.Get("scope")), Name: c.query.Get("name"), Expected: expected,
 	})
 	return s.writeSwitch(c, answer, err)

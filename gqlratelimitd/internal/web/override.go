@@ -71,9 +71,7 @@ func (s *Server) overrides(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.FindOverrides(ctx, c.actor, f)
+	found, err := s.cfg.Control.FindOverrides(c.Context(), c.actor, f)
 	if err != nil {
 		return err
 	}
@@ -166,9 +164,7 @@ func (s *Server) setOverride(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.SetOverride(ctx, r, control.OverrideInput{Tenant: key.Tenant, Override: override, Expected: expected})
+	answer, err := s.cfg.Control.SetOverride(c.Context(), r, control.OverrideInput{Tenant: key.Tenant, Override: override, Expected: expected})
 	return s.writeOverride(c, answer, err)
 }
 
@@ -186,9 +182,7 @@ func (s *Server) clearOverride(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.ClearOverride(ctx, r, control.ClearOverrideInput{OverrideKey: key, Expected: expected})
+	answer, err := s.cfg.Control.ClearOverride(c.Context(), r, control.ClearOverrideInput{OverrideKey: key, Expected: expected})
 	return s.writeOverride(c, answer, err)
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -153,31 +152,6 @@ func (c *call) signed() (*control.Signed, error) {
 	return &control.Signed{Author: c.Header.Get(headerAuthor), Published: at, Signature: signature}, nil
 }
 
-// published is a revision in an answer.
-type published struct {
-	Number    uint64      `json:"number"`
-	Hash      policy.Hash `json:"hash"`
-	Author    string      `json:"author"`
-	Reason    string      `json:"reason"`
-	Published time.Time   `json:"published"`
-	Signed    bool        `json:"signed"`
-	Warnings  []mistake   `json:"warnings,omitempty"`
-	// Misfits are tenants whose records stop fitting, told to who publishes.
-	Misfits *control.Misfits `json:"misfits,omitempty"`
-}
-
-func publishedOf(p *control.Published) published {
-	return published{p.Number, p.Hash, p.Author, p.Reason, p.Published, p.Signed, warningsOf(p.Warnings), p.Misfits}
-}
-
-func warningsOf(warnings []tiers.Warning) []mistake {
-	var out []mistake
-	for _, w := range warnings {
-		out = append(out, mistake{w.Line, w.Column, w.Path, w.Problem})
-	}
-	return out
-}
-
 // change reads what comes with the change of a policy.
 func (c *call) change() (r control.Request, expected uint64, signed *control.Signed, err error) {
 	if err = c.known("reason", "ticket"); err != nil {
@@ -207,9 +181,7 @@ func (s *Server) publish(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.Publish(ctx, r, control.PublishInput{Document: document, Expected: expected, Signed: signed})
+	answer, err := s.cfg.Control.Publish(c.Context(), r, control.PublishInput{Document: document, Expected: expected, Signed: signed})
 	return c.writePublished(answer, err)
 }
 
@@ -226,9 +198,7 @@ func (s *Server) revert(c *call) error {
 	if err != nil {
 		return control.ErrNotFound
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.Revert(ctx, r, control.RevertInput{To: to, Expected: expected, Signed: signed})
+	answer, err := s.cfg.Control.Revert(c.Context(), r, control.RevertInput{To: to, Expected: expected, Signed: signed})
 	return c.writePublished(answer, err)
 }
 
@@ -238,7 +208,7 @@ func (c *call) writePublished(answer *control.Published, err error) error {
 		return err
 	}
 	c.w.Header().Set("ETag", tag(answer.Number))
-	return c.write(http.StatusOK, publishedOf(answer))
+	return c.write(http.StatusOK, answer)
 }
 
 // lint compiles the body, and publishes nothing.
@@ -247,15 +217,8 @@ func (s *Server) lint(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	warnings, err := s.cfg.Control.Lint(ctx, c.actor, document)
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusOK, struct {
-		Warnings []mistake `json:"warnings"`
-	}{append([]mistake{}, warningsOf(warnings)...)})
+	warnings, err := s.cfg.Control.Lint(c.Context(), c.actor, document)
+	return list(c, "warnings", warnings, err)
 }
 
 // revisions lists revisions, the newest first.
@@ -271,17 +234,6 @@ func (s *Server) revisions(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Policies(ctx, c.actor, below, n)
-	if err != nil {
-		return err
-	}
-	out := []published{}
-	for i := range found {
-		out = append(out, publishedOf(&found[i]))
-	}
-	return c.write(http.StatusOK, struct {
-		Revisions []published `json:"revisions"`
-	}{out})
+	found, err := s.cfg.Control.Policies(c.Context(), c.actor, below, n)
+	return list(c, "revisions", found, err)
 }

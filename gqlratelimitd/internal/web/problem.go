@@ -24,8 +24,8 @@ type problem struct {
 	// Request names the request in the log of the daemon.
 	Request string `json:"request,omitempty"`
 	// Field is what is wrong with the request, and Mistakes are all that are wrong with a document.
-	Field    string    `json:"field,omitempty"`
-	Mistakes []mistake `json:"mistakes,omitempty"`
+	Field    string            `json:"field,omitempty"`
+	Mistakes []control.Mistake `json:"mistakes,omitempty"`
 	// Current is the revision that is there, By who has made it, and At when, where another one was expected.
 	Current *uint64    `json:"current,omitempty"`
 	By      string     `json:"by,omitempty"`
@@ -34,14 +34,6 @@ type problem struct {
 	Roles []access.Role `json:"roles,omitempty"`
 	// retryAfter is when it is worth asking again. Zero says nothing.
 	retryAfter time.Duration
-}
-
-// mistake is one place of a policy document.
-type mistake struct {
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Path    string `json:"path,omitempty"`
-	Problem string `json:"problem"`
 }
 
 func (p *problem) Error() string { return p.Title }
@@ -182,7 +174,7 @@ func invalidProblem(e *control.InvalidError) *problem {
 	if errors.As(e.Err, &document) {
 		p.Title, p.Detail = "The document is no policy", "Every instance would refuse it. Nothing was changed."
 		for _, m := range document.Mistakes {
-			p.Mistakes = append(p.Mistakes, mistake{m.Line, m.Column, m.Path, m.Problem})
+			p.Mistakes = append(p.Mistakes, control.Mistake(m))
 		}
 	}
 	return p

@@ -23,22 +23,12 @@ func (s *Server) recordRoutes() []route {
 
 // records lists the records of tenants, by name.
 func (s *Server) records(c *call) error {
-	if err := c.known("after", "limit"); err != nil {
-		return err
-	}
-	n, err := c.page()
+	n, err := c.paged("after")
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Tenants(ctx, c.actor, c.query.Get("after"), n)
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusOK, struct {
-		Tenants []control.Tenant `json:"tenants"`
-	}{append([]control.Tenant{}, found...)})
+	found, err := s.cfg.Control.Tenants(c.Context(), c.actor, c.query.Get("after"), n)
+	return list(c, "tenants", found, err)
 }
 
 // record serves the record of a tenant.
@@ -46,9 +36,7 @@ func (s *Server) record(c *call) error {
 	if err := c.known(); err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Tenant(ctx, c.actor, c.PathValue("org"))
+	found, err := s.cfg.Control.Tenant(c.Context(), c.actor, c.PathValue("org"))
 	return c.writeRecord(found, err)
 }
 
@@ -78,9 +66,7 @@ func (s *Server) putRecord(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.PutTenant(ctx, r, control.TenantInput{
+	answer, err := s.cfg.Control.PutTenant(c.Context(), r, control.TenantInput{
 		Tenant: c.PathValue("org"), Document: document, Oversubscribe: oversubscribe != nil && *oversubscribe, Expected: expected,
 	})
 	return c.writeRecord(answer, err)
@@ -92,9 +78,7 @@ func (s *Server) removeRecord(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.RemoveTenant(ctx, r, control.RemoveTenantInput{Tenant: c.PathValue("org"), Expected: expected})
+	answer, err := s.cfg.Control.RemoveTenant(c.Context(), r, control.RemoveTenantInput{Tenant: c.PathValue("org"), Expected: expected})
 	return c.writeRecord(answer, err)
 }
 
@@ -108,9 +92,7 @@ func (s *Server) allocate(c *call) error {
 	if err := c.read(&in); err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.Allocate(ctx, r, control.AllocateInput{Tenant: c.PathValue("org"), Allocations: &in, Expected: expected})
+	answer, err := s.cfg.Control.Allocate(c.Context(), r, control.AllocateInput{Tenant: c.PathValue("org"), Allocations: &in, Expected: expected})
 	return c.writeRecord(answer, err)
 }
 

@@ -13,6 +13,8 @@ type route struct {
 	public bool
 	// unbounded says that it takes nothing from any limit: probes come all the time, and cost nothing.
 	unbounded bool
+	// long says that it may take longer than a request that waits for nothing: it bounds itself.
+	long bool
 	// does are the actions that it may take to serve it, for the test that holds rights to the matrix. Public routes have none.
 	does   []access.Action
 	handle func(*call) error
@@ -31,7 +33,7 @@ func (s *Server) table() []route {
 		{method: http.MethodGet, pattern: "/readyz", public: true, unbounded: true, handle: s.readiness},
 		{method: http.MethodGet, pattern: "/openapi.yaml", public: true, handle: s.description},
 
-		{method: http.MethodGet, pattern: policies, does: actions{access.ReadPolicy}, handle: s.newestPolicy},
+		{method: http.MethodGet, pattern: policies, long: true, does: actions{access.ReadPolicy}, handle: s.newestPolicy},
 		{method: http.MethodPut, pattern: policies, does: actions{access.PublishPolicy}, handle: s.publish},
 		{method: http.MethodPost, pattern: policies + "/check", does: actions{access.CheckPolicy}, handle: s.lint},
 		{method: http.MethodPost, pattern: policies + "/diff", does: actions{access.ReadPolicy}, handle: s.diff},
@@ -53,7 +55,7 @@ func (s *Server) table() []route {
 		{method: http.MethodDelete, pattern: "/v1/tokens/{id}", does: actions{access.RevokeToken}, handle: s.revokeToken},
 
 		{method: http.MethodGet, pattern: "/v1/audit/entries", does: actions{access.ReadAudit}, handle: s.auditEntries},
-		{method: http.MethodGet, pattern: "/v1/audit/export", does: actions{access.ExportAudit}, handle: s.auditExport},
+		{method: http.MethodGet, pattern: "/v1/audit/export", long: true, does: actions{access.ExportAudit}, handle: s.auditExport},
 	}
 	routes = append(routes, s.usageRoutes()...)
 	routes = append(append(routes, s.recordRoutes()...), s.modeRoutes()...)

@@ -21,6 +21,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
@@ -86,7 +87,7 @@ type scene struct {
 		said []policy.Instance
 		err  error
 	}
-	relay control.RelayStatus
+	relay relay.Status
 	// redis is the client of the Redis of mode switches, and switched the tag of the one that was set last.
 	redis    redis.UniversalClient
 	switched string
@@ -153,7 +154,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	cfg := control.Config{Store: s.db, Changed: func() { s.web.Wake() }, Budgets: s.budgets}
 	if redis {
 		cfg.Webhooks, cfg.Modes = webhooks(t), s.modes()
-		cfg.Instances, cfg.Relay = s, func() control.RelayStatus { return s.relay }
+		cfg.Instances, cfg.Relay = s, func() relay.Status { return s.relay }
 	}
 	c, err := control.New(cfg)
 	require.NoError(t, err)

@@ -74,9 +74,7 @@ func (s *Server) effective(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Effective(ctx, c.actor, in)
+	found, err := s.cfg.Control.Effective(c.Context(), c.actor, in)
 	if err != nil {
 		return err
 	}

@@ -26,22 +26,12 @@ type tokenOut struct {
 
 // tokens lists tokens, by ID. Nobody can read what a token is.
 func (s *Server) tokens(c *call) error {
-	if err := c.known("tenant", "after", "limit"); err != nil {
-		return err
-	}
-	n, err := c.page()
+	n, err := c.paged("tenant", "after")
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Tokens(ctx, c.actor, c.query.Get("tenant"), c.query.Get("after"), n)
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusOK, struct {
-		Tokens []control.Token `json:"tokens"`
-	}{append([]control.Token{}, found...)})
+	found, err := s.cfg.Control.Tokens(c.Context(), c.actor, c.query.Get("tenant"), c.query.Get("after"), n)
+	return list(c, "tokens", found, err)
 }
 
 // issueToken issues a token, also in exchange for the bootstrap token.
@@ -63,9 +53,7 @@ func (s *Server) issueToken(c *call) error {
 			return badRequest("life is a duration, such as 720h")
 		}
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.IssueToken(ctx, r, request)
+	answer, err := s.cfg.Control.IssueToken(c.Context(), r, request)
 	if err != nil {
 		return err
 	}
@@ -81,11 +69,6 @@ func (s *Server) revokeToken(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.RevokeToken(ctx, r, control.RevokeTokenInput{ID: c.PathValue("id")})
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusOK, answer)
+	answer, err := s.cfg.Control.RevokeToken(c.Context(), r, control.RevokeTokenInput{ID: c.PathValue("id")})
+	return c.reply(http.StatusOK, answer, err)
 }

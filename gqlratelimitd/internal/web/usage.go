@@ -73,9 +73,7 @@ func (s *Server) usage(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Usage(ctx, c.actor, in)
+	found, err := s.cfg.Control.Usage(c.Context(), c.actor, in)
 	if err != nil {
 		return err
 	}

@@ -48,26 +48,19 @@ func (c *call) writeWebhook(status int, w *control.Webhook, secret string) error
 
 // webhooks lists the endpoints of a tenant.
 func (s *Server) webhooks(c *call) error {
-	if err := c.known("after", "limit"); err != nil {
-		return err
-	}
-	n, err := c.page()
+	n, err := c.paged("after")
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Webhooks(ctx, c.actor, c.PathValue("org"), c.query.Get("after"), n)
+	found, err := s.cfg.Control.Webhooks(c.Context(), c.actor, c.PathValue("org"), c.query.Get("after"), n)
 	if err != nil {
 		return err
 	}
-	out := []webhookOut{}
+	var out []webhookOut
 	for i := range found {
 		out = append(out, webhookOut{Webhook: found[i], URL: found[i].URL})
 	}
-	return c.write(http.StatusOK, struct {
-		Webhooks []webhookOut `json:"webhooks"`
-	}{out})
+	return list(c, "webhooks", out, nil)
 }
 
 // webhook serves an endpoint.
@@ -75,9 +68,7 @@ func (s *Server) webhook(c *call) error {
 	if err := c.known(); err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.Webhook(ctx, c.actor, c.PathValue("org"), c.PathValue("id"))
+	found, err := s.cfg.Control.Webhook(c.Context(), c.actor, c.PathValue("org"), c.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -110,9 +101,7 @@ func (s *Server) registerWebhook(c *call) error {
 	if in.Description != nil {
 		register.Description = *in.Description
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.RegisterWebhook(ctx, r, register)
+	answer, err := s.cfg.Control.RegisterWebhook(c.Context(), r, register)
 	if err != nil {
 		return err
 	}
@@ -145,9 +134,7 @@ func (s *Server) changeWebhook(c *call) error {
 	if err := c.read(&in); err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.ChangeWebhook(ctx, r, control.ChangeWebhookInput{
+	answer, err := s.cfg.Control.ChangeWebhook(c.Context(), r, control.ChangeWebhookInput{
 		WebhookInput: which, URL: in.URL, Description: in.Description, Types: in.Types, Enabled: in.Enabled,
 	})
 	if err != nil {
@@ -162,9 +149,7 @@ func (s *Server) removeWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.RemoveWebhook(ctx, r, which)
+	answer, err := s.cfg.Control.RemoveWebhook(c.Context(), r, which)
 	if err != nil {
 		return err
 	}
@@ -177,9 +162,7 @@ func (s *Server) rotateWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.RotateWebhook(ctx, r, which)
+	answer, err := s.cfg.Control.RotateWebhook(c.Context(), r, which)
 	if err != nil {
 		return err
 	}
@@ -192,33 +175,18 @@ func (s *Server) testWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.TestWebhook(ctx, r, which)
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusAccepted, answer)
+	answer, err := s.cfg.Control.TestWebhook(c.Context(), r, which)
+	return c.reply(http.StatusAccepted, answer, err)
 }
 
 // failedDeliveries lists what could not be brought to an endpoint.
 func (s *Server) failedDeliveries(c *call) error {
-	if err := c.known("limit"); err != nil {
-		return err
-	}
-	n, err := c.page()
+	n, err := c.paged()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	found, err := s.cfg.Control.FailedDeliveries(ctx, c.actor, c.PathValue("org"), c.PathValue("id"), n)
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusOK, struct {
-		Failures []control.FailedDelivery `json:"failures"`
-	}{append([]control.FailedDelivery{}, found...)})
+	found, err := s.cfg.Control.FailedDeliveries(c.Context(), c.actor, c.PathValue("org"), c.PathValue("id"), n)
+	return list(c, "failures", found, err)
 }
 
 // replayWebhook has messages tried again.
@@ -233,11 +201,6 @@ func (s *Server) replayWebhook(c *call) error {
 	if err := c.read(&in); err != nil {
 		return err
 	}
-	ctx, cancel := c.bounded()
-	defer cancel()
-	answer, err := s.cfg.Control.ReplayWebhook(ctx, r, control.ReplayWebhookInput{WebhookInput: which, Messages: in.Messages})
-	if err != nil {
-		return err
-	}
-	return c.write(http.StatusAccepted, answer)
+	answer, err := s.cfg.Control.ReplayWebhook(c.Context(), r, control.ReplayWebhookInput{WebhookInput: which, Messages: in.Messages})
+	return c.reply(http.StatusAccepted, answer, err)
 }
