@@ -157,10 +157,11 @@ func (s *core) Renew(ctx context.Context, tenant string, claim *idempotency.Clai
 		return false, err
 	}
 	lease, _ := leaseAndTTL(claim)
-	c := s.newCall(tenant, &s.scripts.Renew, 1, 3)
+	c := s.newCall(tenant, &s.scripts.Settle, 1, 3)
 	c.key(recordAddress(claim))
-	c.values(nil, lease, 0, nil)
-	c.arg(string(claim.Attempt[:]))
+	c.values(nil, lease, 2, nil)
+	c.arg(string(append(claim.Attempt[:], state.Running)))
+	c.arg("")
 	reply, err := c.do(ctx)
 	if err != nil {
 		return false, err
@@ -182,17 +183,15 @@ func (s *core) peek(ctx context.Context, tenant string, buckets []Bucket) (state
 	if len(buckets) == 0 {
 		return nil, nil, 0, s.check(ctx)
 	}
-	c := s.newCall(tenant, &s.scripts.Peek, len(buckets)+1, len(buckets)+1)
-	c.bucketKeys(buckets, "")
-	c.overrides()
-	c.administers = true
-	c.values(buckets, 0, 0, nil)
-	c.rules()
+	c := s.adjust(tenant, buckets, nil)
 	reply, err := c.do(ctx)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	states, err = reply.states(c.governed.buckets)
+	if states, err = reply.changes(c.governed.buckets); err != nil {
+		// It would have changed nothing.
+		err = fmt.Errorf("%w: %w", ErrUnavailable, errReply)
+	}
 	return states, c.governed.buckets, reply.now, err
 }
 
@@ -207,7 +206,17 @@ func (s *core) Grant(ctx context.Context, tenant string, buckets []Bucket, amoun
 	if len(buckets) == 0 {
 		return nil, s.check(ctx)
 	}
-	c := s.newCall(tenant, &s.scripts.Grant, len(buckets)+1, len(buckets)+2)
+	c := s.adjust(tenant, buckets, amounts)
+	reply, err := c.do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return reply.changes(c.governed.buckets)
+}
+
+// adjust is the call that gives the amounts back, or reads the states where there are none.
+func (s *core) adjust(tenant string, buckets []Bucket, amounts Amounts) *call {
+	c := s.newCall(tenant, &s.scripts.Adjust, len(buckets)+1, len(buckets)+1)
 	c.bucketKeys(buckets, "")
 	c.administers = true
 	c.overrides()
@@ -215,11 +224,7 @@ func (s *core) Grant(ctx context.Context, tenant string, buckets []Bucket, amoun
 		return [2]int64{amounts.Of(l.limit.Unit)}
 	})
 	c.rules()
-	reply, err := c.do(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return reply.changes(c.governed.buckets)
+	return c
 }
 
 // Reset implements [Store].

@@ -260,7 +260,7 @@ func (r *lawRun) local(policy int) error {
 func (r *lawRun) grant(policy int) error {
 	amount, buckets := r.size(3), r.policies[policy].buckets
 	return r.observe(amount, func() (lawDone, error) {
-		states, err := lawCall(r, "grant", buckets, func(_ int, store bucket.Store) ([]bucket.LimitState, error) {
+		states, err := lawCall(r, "adjust", buckets, func(_ int, store bucket.Store) ([]bucket.LimitState, error) {
 			return store.Grant(context.Background(), r.tenant, buckets, points(amount))
 		})
 		return lawDone{false, judging(states)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), amount, states))

@@ -99,7 +99,7 @@ func TestStoresThatCutDebtsAreFound(t *testing.T) {
 	mutants := []lawMutant{
 		{"cap", "take", (*bucket.Memory).Cap, save, cutsDebts, true},
 		{"cap", "settle", (*bucket.Memory).Cap, save, cutsDebts, true},
-		{"cap", "grant", (*bucket.Memory).Cap, save, cutsDebts, true},
+		{"cap", "adjust", (*bucket.Memory).Cap, save, cutsDebts, true},
 		// It lets nobody through: it has them wait.
 		{"terms", "settle", (*bucket.Memory).Adopt, "limit.other.tag == TOKEN and limit.units <= limit.full\nend", "limit.other.tag == TOKEN\nend", false},
 	}

@@ -54,16 +54,6 @@ func readStates(buckets []Bucket, text string, spends *spentArray, now int64) (r
 	return text, nil
 }
 
-// states returns the limits of a reply that shows them.
-func (r *reply) states(buckets []Bucket) ([]LimitState, error) {
-	var spends spentArray
-	rest, err := readStates(buckets, r.rest, &spends, r.now)
-	if err != nil || rest != "" || r.outcome != state.Applied {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
-	}
-	return changed(buckets, &spends, &spends, r.now), nil
-}
-
 // changes returns the limits of a reply that shows them before and after.
 func (r *reply) changes(buckets []Bucket) ([]LimitState, error) {
 	var before, after spentArray

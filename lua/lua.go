@@ -1,6 +1,6 @@
 // Package lua holds the scripts that package bucket runs in Redis. A script is made of files: clock.lua stands before
 // each, known_overrides.lua before each that override records change, state.lua, which describes the stored state,
-// before each that reads one, restate.lua after it where something is given back, count.lua where usage is counted, and claim.lua and fast.lua before take.lua. The header of a file says what it does, what
+// before each that reads one, count.lua where usage is counted, and claim.lua and fast.lua before take.lua. The header of a file says what it does, what
 // its keys, arguments and reply are, which names it declares, and which it takes from the files before it. Names in
 // capitals are those of internal/state, which are literals in the text that Redis gets.
 //
@@ -34,14 +34,10 @@ type Script struct {
 type Scripts struct {
 	// Take charges all owners or none, and claims an idempotency key.
 	Take Script
-	// Settle corrects a charge and ends a claim, once.
+	// Settle corrects a charge and ends a claim, once, or extends the lease of it.
 	Settle Script
-	// Grant gives budget back.
-	Grant Script
-	// Peek reads the debts.
-	Peek Script
-	// Renew extends the lease of a claim.
-	Renew Script
+	// Adjust gives budget back, or reads what is spent where it gives nothing.
+	Adjust Script
 	// Override reads and changes the override records of a tenant.
 	Override Script
 	// Usage reads what was counted, and forgets it.
@@ -57,10 +53,8 @@ var files embed.FS
 
 var scripts = Scripts{
 	Take:      join(state.Take, "clock", "known_overrides", "count", "claim", "fast", "state", "take"),
-	Settle:    join(state.Settle, "clock", "count", "state", "restate", "settle"),
-	Grant:     join(state.Grant, "clock", "known_overrides", "state", "restate", "grant"),
-	Peek:      join(state.Peek, "clock", "known_overrides", "state", "peek"),
-	Renew:     join(state.Renew, "clock", "renew"),
+	Settle:    join(state.Settle, "clock", "count", "state", "settle"),
+	Adjust:    join(state.Adjust, "clock", "known_overrides", "state", "adjust"),
 	Override:  join(state.Override, "clock", "override"),
 	Usage:     join(state.Usage, "clock", "usage"),
 	Exchange:  join(state.Exchange, "clock", "known_overrides", "state", "exchange"),
@@ -72,7 +66,7 @@ func Load() Scripts { return scripts }
 
 // All returns every script.
 func (s *Scripts) All() []*Script {
-	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Usage, &s.Exchange, &s.Heartbeat}
+	return []*Script{&s.Take, &s.Settle, &s.Adjust, &s.Override, &s.Usage, &s.Exchange, &s.Heartbeat}
 }
 
 // join makes the script of these files, the last of which has its name, and of what decides the same.

@@ -42,7 +42,7 @@ func names(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob("*.lua")
 	require.NoError(t, err)
-	inOrder := []string{"clock", "known_overrides", "count", "claim", "fast", "state", "restate", "take", "settle", "grant", "peek", "renew", "override", "usage", "exchange", "heartbeat"}
+	inOrder := []string{"clock", "known_overrides", "count", "claim", "fast", "state", "take", "settle", "adjust", "override", "usage", "exchange", "heartbeat"}
 	require.Len(t, found, len(inOrder))
 	return inOrder
 }
@@ -52,20 +52,16 @@ func before(name string) []string {
 	switch name {
 	case "clock":
 		return nil
-	case "restate":
-		return []string{"clock", "state"}
-	case "known_overrides", "state", "renew", "override", "heartbeat", "count", "usage":
+	case "known_overrides", "state", "override", "heartbeat", "count", "usage":
 		return []string{"clock"}
 	case "settle":
-		return []string{"clock", "count", "state", "restate"}
+		return []string{"clock", "count", "state"}
 	case "claim":
 		return []string{"clock", "known_overrides", "count"}
 	case "fast":
 		return []string{"clock", "known_overrides", "count", "claim"}
 	case "take":
 		return []string{"clock", "known_overrides", "count", "claim", "fast", "state"}
-	case "grant":
-		return []string{"clock", "known_overrides", "state", "restate"}
 	default:
 		return []string{"clock", "known_overrides", "state"}
 	}
@@ -98,7 +94,7 @@ func TestHeadersDocumentEveryKeyAndArgument(t *testing.T) {
 	for _, script := range scripts() {
 		header, body := split(t, script.Name)
 		for _, part := range before(script.Name) {
-			if part != "state" && part != "restate" && part != "known_overrides" && part != "count" {
+			if part != "state" && part != "known_overrides" && part != "count" {
 				_, before := split(t, part)
 				body = before + body
 			}

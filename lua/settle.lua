@@ -1,4 +1,4 @@
--- settle.lua: corrects a charge by what the operation was worth, and ends its claim, once.
+-- settle.lua: corrects a charge by what the operation was worth, and ends its claim, once, or extends the lease of it.
 --
 -- KEYS, all under one hash tag:
 --   KEYS[o]      state of owner o, for o = 1 .. plain - 1
@@ -6,11 +6,12 @@
 --                receipt
 --   and those of count.lua
 -- ARGV:
---   ARGV[1]      numbers, see clock.lua: extra is the date of the take in Unix ms; for each limit in
---                tokens what it was charged, and how much more than that it is worth
+--   ARGV[1]      numbers, see clock.lua: extra is the date of the take in Unix ms, or to extend a lease its length in
+--                ms, from now on; for each limit in tokens what it was charged, and how much more than that it is
+--                worth
 --   ARGV[2]      end of the claim, or empty: attempt 16 bytes, new state 1 (0 released: the
---                record is removed, or free if it is that of a repeat; 2 done without an answer, 3 done
---                with one)
+--                record is removed, or free if it is that of a repeat; 1 still in flight: its lease is
+--                extended and nothing else is done; 2 done without an answer, 3 done with one)
 --   ARGV[3]      answer
 --   ARGV[3 + o]  rules of owner o, see state.lua
 --   and what is counted, see count.lua
@@ -48,6 +49,10 @@ if ARGV[2] ~= '' then
   end
   if state ~= RUNNING or holder ~= attempt or finish <= now then
     return pack(REPLY_FORMAT, NOT_APPLIED, now)
+  end
+  if final == RUNNING then
+    redis.call('SETRANGE', KEYS[plain], 2, pack(DATE_FORMAT, now + extra))
+    return pack(REPLY_FORMAT, APPLIED, now)
   end
   local _, repeated = read(REPEATED_FORMAT, record, rest)
   if final == 0 and repeated == 0 then

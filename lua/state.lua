@@ -1,5 +1,5 @@
--- state.lua: the stored state of an owner, and the arithmetic on it. It stands before take, settle, grant and
--- peek. Package internal/state has the same in Go, and a test compares both byte for byte.
+-- state.lua: the stored state of an owner, and the arithmetic on it. It stands before take, settle, adjust and
+-- exchange. Package internal/state has the same in Go, and a test compares both byte for byte.
 --
 -- State of an owner, a string, big endian. Of a fast owner, which has two to four token buckets, none of them soft,
 -- in the terms of one policy, with p below 2^32, r below 2^16 and debts below 2^40, it is version 5, 60 bytes:
@@ -21,7 +21,7 @@
 --   8 token bucket of which instances hold something, see exchange.lua: as 1, of the whole bucket, and in the same units what is held of its
 --     capacity 7 and of r 7, and when the last lease ends in Unix ms 6. A p and an r are a thousand times those of the limit, where
 --     they fit. What is left is a bucket with less capacity and a smaller r. A minute after the last lease nothing is held any more.
--- Whoever does not know a tag or a version does nothing and says so. Versions 3 and 4 are the same forms without code and deadline: they are read, and written in the newer ones.
+-- Whoever does not know a tag or a version does nothing and says so.
 --
 -- The key expires when every entry counts nothing any more, or some time after: an absent key is a full bucket. Its
 -- deadline is when it expires. To set that is the dearest part of a write, so the deadline is some time late, and is left
@@ -58,8 +58,8 @@
 --
 -- Takes: now, read, pack, rep
 -- Declares: floor, fmod, max, min, byte, sub, ceil_div, convert, decay, call, used_numbers, gone, overlap, count,
---   packed, whole, lease, find, enter, fast_entries, read_entry, mixed_entries, load, level, spend, adopt, most_sliding, adopts, room,
---   kept, fits, fast_state, show, save
+--   packed, whole, lease, find, enter, fast_entries, read_entry, mixed_entries, load, level, spend, restate, adopt, most_sliding, adopts,
+--   room, kept, fits, fast_state, show, save
 
 local floor, fmod, max, min, byte, sub = math.floor, math.fmod, math.max, math.min, string.byte, string.sub
 
@@ -278,9 +278,9 @@ local function read_entry(owner, i, state, start)
   return at
 end
 
--- Reads the entries of a state of version 6 from a place on.
-local function mixed_entries(owner, state, at)
-  local i = 0
+-- Reads the entries of a state of version 6.
+local function mixed_entries(owner, state)
+  local at, i = MIXED_ENTRIES, 0
   while at <= #state do
     i = i + 1
     if byte(state, at) == 0 then
@@ -361,13 +361,9 @@ local function load(key, rules, values)
     owner.exists = true
     if version == MIXED_VERSION then
       owner.deadline = read(DATE_FORMAT, state, 2)
-      mixed_entries(owner, state, MIXED_ENTRIES)
+      mixed_entries(owner, state)
     elseif version == FAST_VERSION and #state == FAST_SIZE then
       fast_entries(owner, state)
-    elseif version == OLD_MIXED_VERSION then
-      mixed_entries(owner, state, OLD_MIXED_ENTRIES)
-    elseif version == OLD_FAST_VERSION and #state == FAST_SIZE - 1 then
-      fast_entries(owner, NO_CODE .. sub(state, OLD_FAST_DATE))
     else
       error('state of version ' .. version)
     end
@@ -395,6 +391,18 @@ local function spend(limit, debt)
       limit.finish = limit.to or now + limit.length
     end
   end
+end
+
+-- Sets what the entry of a limit owes or has used, in its terms. A token bucket of other terms that is charged on has
+-- the date of now; one that is given something back keeps its date: whoever looks then finds as much more.
+local function restate(limit, debt)
+  local e = limit.other
+  if not e then
+    return spend(limit, debt)
+  elseif e.tag == TOKEN and debt > e.debt then
+    e.date, e.repaid = limit.at, 0
+  end
+  e.debt, limit.changed = debt, true
 end
 
 -- Puts the entry of a limit into the terms of the limit.

@@ -219,8 +219,8 @@ func (c *Call) correct(all []*loaded, r *Reply, to func(rule *Rule, s Spent, num
 	r.Text = append(r.Text, after...)
 }
 
-// Settle is settle.lua: it corrects a charge and ends a claim, once. The error says that something is stored, or was
-// sent, that it cannot read; then nothing is written.
+// Settle is settle.lua: it corrects a charge and ends a claim, once, or extends the lease of it. The error says that
+// something is stored, or was sent, that it cannot read; then nothing is written.
 func Settle(c Call) (Reply, error) {
 	return c.run(3, false, func(r *Reply) error {
 		if err := c.takeCounts(); err != nil {
@@ -244,6 +244,11 @@ func Settle(c Call) (Reply, error) {
 			record, err := c.held(last)
 			if err != nil {
 				return err
+			}
+			if c.Args[1][keySize] == Running {
+				record.Leased = c.Now + c.extra
+				*r = Reply{Text: c.reply(Applied), Writes: []Write{{Key: last, Value: record.pack()}}}
+				return nil
 			}
 			end.Value, end.Expiry = nil, record.Ends
 			if record.End(c.Args[1][keySize], c.Args[2], c.Now) {
@@ -278,38 +283,13 @@ func (c *Call) held(key int) (r Record, err error) {
 	return r, err
 }
 
-// Grant is grant.lua: it gives budget back. Errors are as of [Settle].
-func Grant(c Call) (Reply, error) {
+// Adjust is adjust.lua: it gives budget back, and reads the states where it gives nothing. Errors are as of [Settle].
+func Adjust(c Call) (Reply, error) {
 	return c.run(1, true, func(r *Reply) error {
 		all, err := c.load(len(c.Values), 1, 1)
 		if err == nil {
 			c.correct(all, r, func(rule *Rule, s Spent, n [2]int64) Spent { return rule.Grant(s, n[0], c.Now) })
 		}
-		return err
-	})
-}
-
-// Peek is peek.lua: it reads the states. Errors are as of [Settle].
-func Peek(c Call) (Reply, error) {
-	return c.run(1, true, func(r *Reply) error {
-		all, err := c.load(len(c.Values), 1, 0)
-		r.Text = c.reply(Applied)
-		for _, o := range all {
-			r.Text = o.Append(r.Text, o.rules, c.Now)
-		}
-		return err
-	})
-}
-
-// Renew is renew.lua: it extends the lease of a claim. Errors are as of [Settle].
-func Renew(c Call) (Reply, error) {
-	return c.run(2, false, func(r *Reply) error {
-		if of := c.Values[0]; len(of) >= recordSize && of[0] != recordVersion {
-			return ended(c.reply(NotApplied))
-		}
-		record, err := c.held(0)
-		record.Leased = c.Now + c.extra
-		*r = Reply{Text: c.reply(Applied), Writes: []Write{{Value: record.pack()}}}
 		return err
 	})
 }

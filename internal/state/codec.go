@@ -67,13 +67,9 @@ func (o *Owner) read(s []byte) error {
 	case len(s) == fastSize && s[0] == fastVersion:
 		o.was = readDeadline(s[1], ReadUint(s[2:], DateSize))
 		ok = o.readFast(s[2:])
-	case len(s) == fastSize-1 && s[0] == oldFastVersion:
-		ok = o.readFast(s[1:])
 	case len(s) >= mixedHead && s[0] == mixedVersion:
 		o.was.until = ReadUint(s[1:], DateSize)
 		ok = o.readMixed(s[mixedHead:])
-	case len(s) > 0 && s[0] == oldMixedVersion:
-		ok = o.readMixed(s[1:])
 	default:
 		ok = false
 	}

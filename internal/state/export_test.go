@@ -18,14 +18,6 @@ func NextDeadline(gone, date int64) byte {
 	return d.code
 }
 
-// Older returns a packed state in the form that was written before it.
-func Older(text []byte) []byte {
-	if text[0] == fastVersion {
-		return append([]byte{oldFastVersion}, text[2:]...)
-	}
-	return append([]byte{oldMixedVersion}, text[mixedHead:]...)
-}
-
 // PackFast packs entries of the rules as a state of one date.
 func PackFast(o *Owner, l *Rules, date int64) []byte {
 	var debts [FastLimits]int64

@@ -20,7 +20,7 @@ func FuzzCallsOfAnyBytesEnd(f *testing.F) {
 	}
 	f.Fuzz(func(_ *testing.T, owner, last []byte, numbers, claim, rules string, now int64) {
 		for _, call := range []func(state.Call) (state.Reply, error){
-			state.Take, state.Settle, state.Grant, state.Peek, state.Renew, state.Override, state.Heartbeat,
+			state.Take, state.Settle, state.Adjust, state.Override, state.Heartbeat,
 		} {
 			for _, args := range [][]string{{numbers, claim, rules}, {numbers, claim, "answer", rules}, {numbers, rules}} {
 				for _, values := range [][][]byte{{owner, last}, {owner, last, nil}, {last}, {owner}} {

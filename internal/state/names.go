@@ -20,7 +20,6 @@ var names = map[string]any{
 	"RUNNING": Running, "DONE": Done, "ANSWERED": Answered, "FREE": Free,
 
 	"FAST_VERSION": fastVersion, "MIXED_VERSION": mixedVersion, "RECORD_VERSION": recordVersion,
-	"OLD_FAST_VERSION": oldFastVersion, "OLD_MIXED_VERSION": oldMixedVersion,
 	"OVERRIDES_VERSION": OverridesVersion,
 	"TOKEN":             TokenBucket, "SLIDING": SlidingWindow, "HOUR": HourWindow, "YEAR": YearWindow,
 	"LEASED": leasedBucket, "LEASE_SCALE": leaseScale, "MAX_SCALED_FULL": int64(MaxDebt / leaseScale), "MAX_SCALED_P": int64(maxLeasedP),
@@ -30,7 +29,7 @@ var names = map[string]any{
 	"EXCHANGED": Exchanged, "NOT_KNOWN": NotKnown, "OLD_EXCHANGE": OldExchange, "OTHER_HOLDINGS": OtherHoldings, "NO_HOLDING": NoHolding,
 	"MOST_DEMAND": int64(mostDemand), "LEASE_MARGIN": leaseMargin, "LEASE_DRIFT": leaseDrift,
 	"LENIENT": flagLenient, "SOFT": flagSoft, "TAG": flagTag, "FAST_OWNER": fastOwner,
-	"NO_ENTRY": `\` + strconv.Itoa(int(tagNone)), "NO_CODE": `\0\0`,
+	"NO_ENTRY":         `\` + strconv.Itoa(int(tagNone)),
 	"REFUSE_ABANDONED": refuseAbandoned, "RUN_AGAIN": runAgain,
 
 	"EXACT": int64(MaxExact), "AHEAD": maxAhead, "MAX_FAST_DEBT": int64(maxFastDebt), "MARKER_LIFE": MarkerLife,
@@ -49,7 +48,7 @@ var names = map[string]any{
 	"FAST_DEBT_SIZE": fastDebtSize,
 	// The place of a limit before the first, to which the size of one is added for each.
 	"FAST_IDS": fastIDs + 1 - fastIDSize, "FAST_DEBTS": fastDebts + 1 - fastDebtSize,
-	"FAST_DATE": 2 + 1, "OLD_FAST_DATE": 1 + 1, "MIXED_ENTRIES": mixedHead + 1, "OLD_MIXED_ENTRIES": 1 + 1,
+	"FAST_DATE": 2 + 1, "MIXED_ENTRIES": mixedHead + 1,
 	"FAST_FLAGS": FastLimits * (fastIDSize + rulesNumbers), "FAST_NUMBERS": FastLimits*fastIDSize + 1 - rulesNumbers,
 	// The numbers that all scripts are sent first, and those of the limits of a fast owner.
 	"HEAD_NUMBERS": NumbersHead / DoubleSize, "KNOWN_PLACE": NumberGeneration + 1,
@@ -57,7 +56,7 @@ var names = map[string]any{
 	"WINDOW_SIZE": CalendarNumbers * DoubleSize, "ENTRY_SIZE": smallestEntry, "LONG_ENTRY_SIZE": tokenSize,
 
 	"HEAD_FORMAT": "<dd", "KNOWN_FORMAT": "<c8dd", "REPLY_FORMAT": ">BI6", "TAKE_FORMAT": ">BI6B", "TRIAL_FORMAT": ">BB",
-	"SHORT_FORMAT": ">BI7", "DATE_FORMAT": ">I6", "CLAIM_FORMAT": ">c16c16I6I6BI4", "RECORD_FORMAT": ">BBI6I6c16c16", "HOLDER_FORMAT": ">BBI6I6c16",
+	"SHORT_FORMAT": ">BI7", "DATE_FORMAT": ">I6", "CLAIM_FORMAT": ">c16c16I6I6BI4", "RECORD_FORMAT": ">BBI6I6c16c16",
 	"HELD_FORMAT": ">BBI6I6c16c16I6BI4", "REPEATED_FORMAT": ">I6B", "END_FORMAT": ">c16B",
 	"FAST_RULES_FORMAT": "<c32dddddddddddd", "FAST_AMOUNTS_FORMAT": "<dddd", "FAST_FORMAT": ">BBI6c32I5I5I5I5", "FAST_HEAD_FORMAT": ">BB", "MIXED_FORMAT": ">BI6",
 	"FAST_ID_FORMAT": ">I2I4I2", "FAST_DEBT_FORMAT": ">I5", "RULE_FORMAT": "<dddHB", "FAST_NUMBERS_FORMAT": "<ddd", "AMOUNT_FORMAT": "<d", "WINDOW_FORMAT": "<dd", "RULE_ID_FORMAT": ">I2",

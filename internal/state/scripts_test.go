@@ -211,7 +211,7 @@ func (c *call) general() *call {
 // decide returns what the call has to reply and to leave, and leaves that to the next.
 func (c *comparison) decide(call *call) []string {
 	decide := map[string]func(state.Call) (state.Reply, error){
-		"take": state.Take, "settle": state.Settle, "grant": state.Grant, "peek": state.Peek, "renew": state.Renew,
+		"take": state.Take, "settle": state.Settle, "adjust": state.Adjust,
 		"override": state.Override, "usage": state.Usage, "exchange": state.Exchange, "heartbeat": state.Heartbeat,
 	}[call.script]
 	values := slices.Clone(call.Values)
@@ -324,9 +324,9 @@ var commonMutants = []mutant{
 	{"settle", "now - taken >= MARKER_LIFE", "now - taken > MARKER_LIFE"},
 	{"settle", "local most = 2 * limit.capacity", "local most = limit.capacity"},
 	{"settle", "limit.other.tag == TOKEN and limit.units <= limit.full", "limit.units <= limit.full"},
-	{"grant", "amount = min(amount, limit.tokens)", ""},
-	{"grant", "floor(rest * e.length / covered)", "floor(rest * e.length / covered) + 1"},
-	{"grant", "e.debt = e.debt + e.repaid", ""},
+	{"adjust", "amount = min(amount, limit.tokens)", ""},
+	{"adjust", "floor(rest * e.length / covered)", "floor(rest * e.length / covered) + 1"},
+	{"adjust", "e.debt = e.debt + e.repaid", ""},
 	{"take", "elseif counted > 0 then", "end\nif counted > 0 and outcome ~= LIMITED then"},
 	{"take", "now >= hour + COUNT_HOUR", "now > hour + COUNT_HOUR"},
 	{"take", "counted > 0 then\ntally(counted, plain, 3 + owners, hour, now, points,", "counted > 0 then\ntally(counted, plain, 3 + owners, hour, 0 + hour, points,"},
@@ -353,7 +353,8 @@ var commonMutants = []mutant{
 	{"exchange", "if last ~= number then", "if true then"},
 	{"exchange", "limit.units > limit.full", "limit.units > 2 * limit.full"},
 	{"exchange", "h.count == 0 and limit.taken", "limit.taken"},
-	{"renew", "finish > now", "finish >= now"},
+	{"settle", "holder ~= attempt or finish <= now", "holder ~= attempt or finish < now"},
+	{"settle", "final == RUNNING then", "false then"},
 	{"override", "expires == 0 or expires > now", "expires == 0 or expires >= now"},
 	{"override", "#kept - 1 > extra", "#kept > extra"},
 	{"override", "#text > MAX_OVERRIDE_BYTES", "#text >= MAX_OVERRIDE_BYTES"},

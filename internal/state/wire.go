@@ -102,10 +102,6 @@ const (
 	fastVersion   = 5
 	mixedVersion  = 6
 	recordVersion = 2
-
-	// The forms before these said nothing of the expiry of their key. They are read, and never written.
-	oldFastVersion  = 3
-	oldMixedVersion = 4
 )
 
 // The flags of a limit, of an owner in the number of its limits, and of a claim.

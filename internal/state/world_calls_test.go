@@ -112,28 +112,31 @@ func (w *world) next() *call {
 	case 0, 1:
 		w.settle(c)
 	case 2:
-		c.script = "grant"
-		policies := w.owners(c, 0, 1+w.IntN(mostOwners))
-		c.Args = append(c.Args, w.numbers(0, policies, 1, func(r *state.Rule, amounts []int64) [2]int64 {
+		w.adjust(c, func(r *state.Rule, amounts []int64) [2]int64 {
 			return [2]int64{w.near(4*r.Capacity, append(amounts, 0, 1)...)}
-		}))
-		c.rules(policies)
-		c.key(&w.overrides)
+		})
 	case 3:
-		c.script = "peek"
-		policies := w.owners(c, 0, 1+w.IntN(mostOwners))
-		c.Args = append(c.Args, w.numbers(0, policies, 0, w.amount))
-		c.rules(policies)
-		c.key(&w.overrides)
+		// It reads.
+		w.adjust(c, func(*state.Rule, []int64) [2]int64 { return [2]int64{} })
 	case 4:
-		c.script = "renew"
+		// It extends a lease.
+		c.script = "settle"
 		w.touchRecord()
-		c.Args = append(c.Args, w.numbers(w.size(1<<30), nil, 0, nil), string(w.attempt()))
+		c.Args = append(c.Args, w.numbers(w.size(1<<30), nil, 2, nil), string(append(w.attempt(), state.Running)), "")
 		c.key(&w.record)
 	default:
 		w.take(c)
 	}
 	return c
+}
+
+// adjust draws a call that gives amounts back.
+func (w *world) adjust(c *call, amounts func(r *state.Rule, amounts []int64) [2]int64) {
+	c.script = "adjust"
+	policies := w.owners(c, 0, 1+w.IntN(mostOwners))
+	c.Args = append(c.Args, w.numbers(0, policies, 1, amounts))
+	c.rules(policies)
+	c.key(&w.overrides)
 }
 
 func (w *world) amount(r *state.Rule, amounts []int64) [2]int64 {

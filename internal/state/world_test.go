@@ -265,14 +265,6 @@ func (w *world) code(o *state.Owner, date int64) byte {
 	return state.NextDeadline(gone(o), date-w.Int64N(8192))
 }
 
-// aged is a state in the form that is written, or now and then in the one before.
-func (w *world) aged(text []byte) []byte {
-	if w.one(8) {
-		return state.Older(text)
-	}
-	return text
-}
-
 // state draws one of an owner.
 func (w *world) state(p policy) []byte {
 	rules := p.rules
@@ -293,7 +285,7 @@ func (w *world) state(p policy) []byte {
 			})
 		}
 		o.SetDeadline(w.code(&o, date), 0)
-		return w.aged(state.PackFast(&o, rules, date))
+		return state.PackFast(&o, rules, date)
 	}
 	known := map[uint16]bool{}
 	for i := range rules.All {
@@ -318,7 +310,6 @@ func (w *world) state(p policy) []byte {
 	if w.one(4) {
 		text = state.PackMixed(&o)
 	}
-	text = w.aged(text)
 	if w.one(100) {
 		// Something that nobody wrote.
 		text[w.IntN(2)%len(text)] ^= 8

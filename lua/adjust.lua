@@ -1,4 +1,5 @@
--- grant.lua: gives budget back, until nothing is spent, under whichever policy that was.
+-- adjust.lua: gives budget back, until nothing is spent, under whichever policy that was. Who gives nothing back reads the
+-- states, and writes nothing.
 --
 -- KEYS, all under one hash tag:
 --   KEYS[o]      state of owner o
@@ -7,8 +8,8 @@
 --   ARGV[1]      numbers, see clock.lua: extra has no meaning; the amount for each limit in tokens
 --   ARGV[1 + o]  rules of owner o, see state.lua
 --
--- Reply, a string, big endian: outcome 1 byte (0 too late, 1 granted, 10 other window, 11 other
--- overrides), now in Unix ms 6, and if granted the states of the owners before, and then after, see state.lua.
+-- Reply, a string, big endian: outcome 1 byte (0 too late, 1 done, 10 other window, 11 other
+-- overrides), now in Unix ms 6, and if done the states of the owners before, and then after, see state.lua.
 --
 -- Expiry: a state as state.lua says.
 --
