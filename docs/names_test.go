@@ -25,7 +25,7 @@ type library struct {
 // folders are those packages, by name.
 var folders = []string{
 	".", "bucket", "bucket/buckettest", "bucket/doctor", "bucket/redisclient", "tiers", "tiers/simulate", "policy", "policy/policytest", "policy/redisfeed", "policy/redisswitch", "observe/report", "usage", "usage/redisusage", "usage/usagetest", "throttle", "throttle/redisthrottle", "throttle/throttletest",
-	"contrib/postgresfeed", "contrib/mongofeed", "contrib/kafkastream", "contrib/grafana", "gqlratelimitd/access", "gqlratelimitd/audit", "cost", "event", "event/stream", "event/streamtest", "event/redisstream", "event/webhook", "event/webhook/delivery", "event/webhook/deliverytest",
+	"contrib/postgresfeed", "contrib/mongofeed", "contrib/kafkastream", "contrib/grafana", "gqlratelimitd/access", "gqlratelimitd/audit", "cost", "event", "event/stream", "event/streamtest", "event/redisstream",
 	"idempotency", "lua", "edge", "placement", "ratelimitclient", "ratelimittest", "gqlgenplugin",
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/dispatch"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/seal"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 )
 
 // webhookOptions say where events of the instances are, and what endpoints of tenants may be.

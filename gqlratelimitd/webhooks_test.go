@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
@@ -26,7 +28,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
@@ -47,7 +48,7 @@ type receiver struct {
 	attempts map[string]int
 	bodies   []arrival
 	forged   int
-	verifier webhook.Verifier
+	verifier *standardwebhooks.Webhook
 	id       string
 }
 
@@ -84,8 +85,12 @@ func newReceiver(t *testing.T, address string, answer func(w http.ResponseWriter
 
 func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
-	id, body, err := r.verifier.Read(request)
-	if err != nil {
+	id := request.Header.Get(standardwebhooks.HeaderWebhookID)
+	body, err := io.ReadAll(request.Body)
+	if err == nil && r.verifier != nil {
+		err = r.verifier.Verify(body, request.Header)
+	}
+	if err != nil || r.verifier == nil {
 		r.forged++
 		r.mu.Unlock()
 		w.WriteHeader(http.StatusUnauthorized)
@@ -144,11 +149,11 @@ func (r *running) register(token, tenant string, to *receiver) {
 	var made struct{ ID, Secret string }
 	answer := r.ask(http.StatusCreated, http.MethodPost, "/v1/orgs/"+tenant+"/ratelimit/webhooks", token, fmt.Sprintf(`{"url": %q}`, to.server.URL+"/in"))
 	require.NoError(r, json.Unmarshal([]byte(answer), &made))
-	secret, err := webhook.ParseSecret(made.Secret)
+	verifier, err := standardwebhooks.NewWebhook(made.Secret)
 	require.NoError(r, err)
 	to.mu.Lock()
 	defer to.mu.Unlock()
-	to.id, to.verifier.Secrets = made.ID, []webhook.Secret{secret}
+	to.id, to.verifier = made.ID, verifier
 }
 
 // endpointState is an endpoint of acme as the daemon tells it.

@@ -8,7 +8,6 @@ require (
 	github.com/Khan/genqlient v0.8.1
 	github.com/gqlgen-ratelimit/ratelimit v0.0.0
 	github.com/hasura/go-graphql-client v0.16.0
-	github.com/standard-webhooks/standard-webhooks/libraries v0.0.0-20250711233419-a173a6c0125c
 	github.com/stretchr/testify v1.12.1
 	github.com/vektah/gqlparser/v2 v2.5.36
 )

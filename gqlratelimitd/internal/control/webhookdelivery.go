@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/dispatch"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 )
 
 // Webhooks returns at most n endpoints of a tenant after an ID, by ID: [access.ReadWebhook].

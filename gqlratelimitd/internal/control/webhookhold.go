@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
 )
 
 // holding is what of an endpoint is encrypted in the database.

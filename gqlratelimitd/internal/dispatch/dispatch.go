@@ -15,9 +15,9 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 )
 
 // Config says what is brought where. All fields but Namespace, Topics, Logger and MeterProvider are required.

@@ -17,10 +17,11 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/dispatch"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -267,8 +268,11 @@ func TestWhatHasBeenDeadForLongIsForgotten(t *testing.T) {
 	s.register(s.run())
 	s.publish("1")
 	require.Eventually(t, func() bool {
-		dead, err := s.db.Deliveries().Dead(t.Context(), "hook", 10)
-		require.NoError(t, err)
+		var dead []delivery.Record
+		require.NoError(t, s.db.Read(t.Context(), func(v *store.View) (err error) {
+			dead, err = v.DeadDeliveries("hook", 10)
+			return err
+		}))
 		return s.number("ratelimit.webhook.died") == 1 && len(dead) == 0
 	}, patient, soon)
 }

@@ -13,8 +13,8 @@ import (
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
 )
 
 func TestThePageOfMetricsHasThoseOfWebhooks(t *testing.T) {

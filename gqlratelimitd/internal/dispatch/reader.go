@@ -13,8 +13,8 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
 )
 
 // batch is how many events are read at once.

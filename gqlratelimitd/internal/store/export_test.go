@@ -1,5 +1,33 @@
 package store
 
+import (
+	"context"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
+)
+
+// Put is [Tx.PutDelivery] in a change of its own.
+func (d Deliveries) Put(ctx context.Context, r delivery.Record) error {
+	return d.change(ctx, func(tx *Tx) error { return tx.PutDelivery(r) })
+}
+
+// Dead is [View.DeadDeliveries] in a view of its own.
+func (d Deliveries) Dead(ctx context.Context, endpoint string, limit int) (dead []delivery.Record, _ error) {
+	err := d.db.Read(ctx, func(v *View) (err error) {
+		dead, err = v.DeadDeliveries(endpoint, limit)
+		return err
+	})
+	return dead, err
+}
+
+// Replay is [Tx.ReplayDeliveries] of one message in a change of its own.
+func (d Deliveries) Replay(ctx context.Context, endpoint, id string) error {
+	return d.change(ctx, func(tx *Tx) error {
+		_, err := tx.ReplayDeliveries(endpoint, []string{id})
+		return err
+	})
+}
+
 // Numbers returns what a query returns, of which the last column is a number: sums by what the other columns say.
 func (v *View) Numbers(query string) (map[string]int64, error) {
 	type row struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+
 	// The driver of SQLite.
 	_ "modernc.org/sqlite"
 )

@@ -8,10 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/deliverytest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 )
 
 // endpoint registers one of a tenant.
@@ -22,22 +21,6 @@ func endpoint(t testing.TB, db *store.DB, tenant, id string) *store.Webhook {
 	}
 	require.NoError(t, db.Change(t.Context(), func(tx *store.Tx) error { return tx.AddWebhook(w) }))
 	return w
-}
-
-func TestADatabaseKeepsTheContractOfDeliveries(t *testing.T) {
-	t.Parallel()
-	for kind, where := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			deliverytest.Run(t, func(t *testing.T) delivery.Deliveries {
-				t.Helper()
-				db := open(t, store.Config{URL: where(t)})
-				endpoint(t, db, "acme", "a")
-				endpoint(t, db, "globex", "b")
-				return db.Deliveries()
-			})
-		})
-	}
 }
 
 // onEach runs a test on a database of each kind.

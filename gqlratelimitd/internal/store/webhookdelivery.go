@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 )
 
 // Bounds of what is on its way to endpoints.
@@ -58,12 +58,8 @@ func (tx *Tx) lockDeliveries() error {
 	return tx.exec("SELECT pg_advisory_xact_lock($1)", int64(deliveryLock))
 }
 
-// Put implements [delivery.Deliveries]. The error is [ErrNoWebhook] for an endpoint that there is not.
-func (d Deliveries) Put(ctx context.Context, r delivery.Record) error {
-	return d.change(ctx, func(tx *Tx) error { return tx.newRoom().put(&r) })
-}
-
-// PutDelivery is [Deliveries.Put] in a change of something else.
+// PutDelivery puts a message before an endpoint. One whose endpoint and id are there stays as it is: it is the same message. The error is
+// [delivery.ErrFull] where there is no room, and [ErrNoWebhook] for an endpoint that there is not.
 func (tx *Tx) PutDelivery(r delivery.Record) error {
 	if err := tx.lockDeliveries(); err != nil {
 		return err
@@ -269,16 +265,7 @@ func (tx *Tx) died(endpoint string) (int64, error) {
 	return max(micros(tx.now), *last+1), nil
 }
 
-// Dead implements [delivery.Deliveries]. Delivery.Due is since when a message is dead.
-func (d Deliveries) Dead(ctx context.Context, endpoint string, limit int) (dead []delivery.Record, _ error) {
-	err := d.db.Read(ctx, func(v *View) (err error) {
-		dead, err = v.DeadDeliveries(endpoint, limit)
-		return err
-	})
-	return dead, err
-}
-
-// DeadDeliveries is [Deliveries.Dead] as of the moment of the view.
+// DeadDeliveries returns up to limit dead messages of an endpoint, the latest first. Delivery.Due is since when a message is dead.
 func (v *View) DeadDeliveries(endpoint string, limit int) ([]delivery.Record, error) {
 	return many(v, scanDelivery, "SELECT "+deliveryColumns+" FROM webhook_delivery d WHERE webhook = $1 AND dead = 1 ORDER BY due DESC LIMIT $2", endpoint, page(limit))
 }
@@ -314,24 +301,12 @@ func (d Deliveries) Forget(ctx context.Context, since time.Time) (all int64, _ e
 	}
 }
 
-// Replay implements [delivery.Deliveries].
-func (d Deliveries) Replay(ctx context.Context, endpoint, id string, now time.Time) error {
-	return d.change(ctx, func(tx *Tx) error {
-		_, err := tx.replay(endpoint, []string{id}, now)
-		return err
-	})
-}
-
 // ReplayDeliveries makes dead messages of an endpoint wait again, due now, in the order in which they died: those of some IDs, or all for none. It returns how many. The
 // error is [delivery.ErrNotDead] if one of them is not dead, and [delivery.ErrFull] if there is no room for all.
 func (tx *Tx) ReplayDeliveries(endpoint string, ids []string) (int, error) {
 	if err := tx.lockDeliveries(); err != nil {
 		return 0, err
 	}
-	return tx.replay(endpoint, ids, tx.now)
-}
-
-func (tx *Tx) replay(endpoint string, ids []string, now time.Time) (int, error) {
 	dead, err := tx.DeadDeliveries(endpoint, MaxDead)
 	if err != nil {
 		return 0, err
@@ -357,9 +332,9 @@ func (tx *Tx) replay(endpoint string, ids []string, now time.Time) (int, error) 
 		if err := room.take(endpoint, owner.Tenant); err != nil {
 			return 0, err
 		}
-		again := dead[i].Delivery.Replay(now)
+		again := dead[i].Delivery.Replay(tx.now)
 		err := tx.exec("UPDATE webhook_delivery SET dead = 0, lease = 0, attempts = 0, due = $1, outcome = '', reason = '', status = 0, began = $2 WHERE webhook = $3 AND id = $4",
-			micros(again.Due), micros(now)+int64(i), endpoint, again.ID)
+			micros(again.Due), micros(tx.now)+int64(i), endpoint, again.ID)
 		if err != nil {
 			return 0, err
 		}

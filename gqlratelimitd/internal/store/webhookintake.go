@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 )
 
 // ErrMoved says that somebody else has read on in a stream.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/seal"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
 )
 
 const (

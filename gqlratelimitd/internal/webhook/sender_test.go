@@ -16,9 +16,10 @@ import (
 	"testing"
 	"time"
 
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
 )
 
 // names answers with the addresses of a name, the next list at each question, and the last one from then on.
@@ -66,8 +67,13 @@ func TestAMessageArrivesSignedAndIsDeliveredWithAny2xx(t *testing.T) {
 	var cfg webhook.SenderConfig
 	var ids []string
 	to, cfg = endpoint(t, func(w http.ResponseWriter, r *http.Request) {
-		id, body, err := webhook.Verifier{Secrets: to.Secrets}.Read(r)
-		if err != nil || string(body) != `{"n":1}` || r.Header.Get("Content-Type") != "application/cloudevents+json" {
+		verifier, err := standardwebhooks.NewWebhook(to.Secrets[0].Reveal())
+		if err != nil {
+			t.Error(err)
+		}
+		id := r.Header.Get(standardwebhooks.HeaderWebhookID)
+		body, err := io.ReadAll(r.Body)
+		if err != nil || verifier.Verify(body, r.Header) != nil || string(body) != `{"n":1}` || r.Header.Get("Content-Type") != "application/cloudevents+json" {
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}

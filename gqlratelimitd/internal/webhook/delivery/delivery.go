@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
 )
 
 // Record is a delivery to an endpoint.
@@ -26,18 +26,11 @@ type Record struct {
 
 // Deliveries keep records. They are safe for concurrent use.
 type Deliveries interface {
-	// Put stores a record that waits. One whose endpoint and id are there stays as it is, and that is no error: it is the same message. The error is
-	// [ErrFull] where there is no room, and it is not stored.
-	Put(ctx context.Context, r Record) error
 	// Due leases up to limit records that wait and are due, the oldest of each endpoint first, so that no endpoint has more than perEndpoint under lease. What is not
 	// settled when its lease ends is due again.
 	Due(ctx context.Context, now time.Time, lease time.Duration, limit, perEndpoint int) ([]Record, error)
 	// Done stores what an attempt came to. The error is [ErrLease] if the lease is not that of the record any more, and nothing is stored.
 	Done(ctx context.Context, r Record) error
-	// Dead returns up to limit dead records of an endpoint, the latest first. They are bounded: the earliest make room.
-	Dead(ctx context.Context, endpoint string, limit int) ([]Record, error)
-	// Replay makes a dead record wait again, due now. The error is [ErrNotDead] if there is none.
-	Replay(ctx context.Context, endpoint, id string, now time.Time) error
 }
 
 var (

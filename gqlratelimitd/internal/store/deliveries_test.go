@@ -1,9 +1,4 @@
-// Package deliverytest holds the contract of delivery.Deliveries as tests. Deliveries of one's own pass when
-//
-//	deliverytest.Run(t, func(t *testing.T) delivery.Deliveries { … })
-//
-// passes.
-package deliverytest
+package store_test
 
 import (
 	"errors"
@@ -11,34 +6,39 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 )
 
-// Run checks deliveries against the contract. It calls open for each test.
-func Run(t *testing.T, open func(*testing.T) delivery.Deliveries) {
-	t.Helper()
-	for _, test := range [...]struct {
-		rule  string
-		check func(*scene)
-	}{
-		{"what is put is due once, and again when its lease ends", leased},
-		{"one id is one message of an endpoint", same},
-		{"no endpoint has more under lease than it may", bounded},
-		{"whose lease has ended stores nothing", late},
-		{"what is dead is listed and replayed under its id", dead},
-		{"dead ones are bounded, and the latest stay", manyDead},
-	} {
-		t.Run(test.rule, func(t *testing.T) {
-			t.Parallel()
-			test.check(&scene{t, open(t)})
-		})
+func TestDeliveriesAreBroughtOnceAndReplayed(t *testing.T) {
+	t.Parallel()
+	for kind, empty := range kinds {
+		for _, test := range [...]struct {
+			rule  string
+			check func(*deliveries)
+		}{
+			{"what is put is due once, and again when its lease ends", leased},
+			{"one id is one message of an endpoint", same},
+			{"no endpoint has more under lease than it may", bounded},
+			{"whose lease has ended stores nothing", late},
+			{"what is dead is listed and replayed under its id", dead},
+			{"dead ones are bounded, and the latest stay", manyDead},
+		} {
+			t.Run(kind+"/"+test.rule, func(t *testing.T) {
+				t.Parallel()
+				db := open(t, store.Config{URL: empty(t), Now: func() time.Time { return start }})
+				endpoint(t, db, "acme", "a")
+				endpoint(t, db, "globex", "b")
+				test.check(&deliveries{t, db.Deliveries()})
+			})
+		}
 	}
 }
 
-type scene struct {
+type deliveries struct {
 	*testing.T
-	delivery.Deliveries
+	store.Deliveries
 }
 
 var start = time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
@@ -48,21 +48,21 @@ const (
 	many  = 1000
 )
 
-func (s *scene) must(err, want error) {
+func (s *deliveries) must(err, want error) {
 	s.Helper()
 	if !errors.Is(err, want) {
 		s.Fatalf("error %v, want %v", err, want)
 	}
 }
 
-func (s *scene) put(endpoint, id string) {
+func (s *deliveries) put(endpoint, id string) {
 	s.Helper()
 	m := webhook.Message{ID: id, Body: []byte(`{"id":"` + id + `"}`)}
 	s.must(s.Put(s.Context(), delivery.Record{Endpoint: endpoint, Delivery: webhook.Begin(m, start)}), nil)
 }
 
 // due wants so many records.
-func (s *scene) due(now time.Time, limit, perEndpoint, want int) []delivery.Record {
+func (s *deliveries) due(now time.Time, limit, perEndpoint, want int) []delivery.Record {
 	s.Helper()
 	all, err := s.Due(s.Context(), now, lease, limit, perEndpoint)
 	s.must(err, nil)
@@ -72,13 +72,13 @@ func (s *scene) due(now time.Time, limit, perEndpoint, want int) []delivery.Reco
 	return all
 }
 
-func (s *scene) done(r delivery.Record, outcome webhook.Outcome, want error) {
+func (s *deliveries) done(r delivery.Record, outcome webhook.Outcome, want error) {
 	s.Helper()
 	r.Delivery = r.Delivery.After(webhook.Result{Outcome: outcome, Status: 500}, start, 0)
 	s.must(s.Done(s.Context(), r), want)
 }
 
-func leased(s *scene) {
+func leased(s *deliveries) {
 	s.put("a", "1")
 	s.due(start.Add(-time.Second), many, many, 0)
 	r := s.due(start, many, many, 1)[0]
@@ -97,7 +97,7 @@ func leased(s *scene) {
 	s.due(start.Add(many*time.Hour), many, many, 0)
 }
 
-func same(s *scene) {
+func same(s *deliveries) {
 	s.put("a", "1")
 	s.put("a", "1")
 	s.put("b", "1")
@@ -108,7 +108,7 @@ func same(s *scene) {
 	s.due(start, many, many, 0)
 }
 
-func bounded(s *scene) {
+func bounded(s *deliveries) {
 	for i := range 5 {
 		s.put("a", fmt.Sprint(i))
 	}
@@ -122,7 +122,7 @@ func bounded(s *scene) {
 	s.due(start, many, 2, 1)
 }
 
-func late(s *scene) {
+func late(s *deliveries) {
 	s.put("a", "1")
 	old := s.due(start, many, many, 1)[0]
 	young := s.due(start.Add(lease), many, many, 1)[0]
@@ -132,21 +132,21 @@ func late(s *scene) {
 	s.due(start.Add(lease), many, many, 1)
 }
 
-func dead(s *scene) {
+func dead(s *deliveries) {
 	s.put("a", "1")
-	s.must(s.Replay(s.Context(), "a", "1", start), delivery.ErrNotDead)
+	s.must(s.Replay(s.Context(), "a", "1"), delivery.ErrNotDead)
 	s.done(s.due(start, many, many, 1)[0], webhook.Gone, nil)
 	all, err := s.Dead(s.Context(), "a", many)
 	s.must(err, nil)
 	if len(all) != 1 || all[0].Delivery.ID != "1" || all[0].Delivery.State != webhook.Dead {
 		s.Fatalf("dead are %+v", all)
 	}
-	s.must(s.Replay(s.Context(), "a", "1", start), nil)
-	s.must(s.Replay(s.Context(), "a", "1", start), delivery.ErrNotDead)
+	s.must(s.Replay(s.Context(), "a", "1"), nil)
+	s.must(s.Replay(s.Context(), "a", "1"), delivery.ErrNotDead)
 	s.done(s.due(start, many, many, 1)[0], webhook.Delivered, nil)
 }
 
-func manyDead(s *scene) {
+func manyDead(s *deliveries) {
 	for i := range many {
 		s.put("a", fmt.Sprint(i))
 		s.done(s.due(start, many, many, 1)[0], webhook.Gone, nil)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
 )
 
 var start = time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)

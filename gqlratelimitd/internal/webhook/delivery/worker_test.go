@@ -11,14 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/deliverytest"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 )
-
-func TestTheMemoryOfTheseTestsKeepsTheContract(t *testing.T) {
-	deliverytest.Run(t, func(*testing.T) delivery.Deliveries { return &memory{} })
-}
 
 // endpoints answer by their id, and remember when.
 type endpoints struct {

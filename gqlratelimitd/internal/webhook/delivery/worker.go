@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 )
 

@@ -1,9 +1,7 @@
 package webhook
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -61,11 +59,3 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 
 // MarshalText returns what String does, so that loggers and JSON have nothing else.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// mac is the signature of a message.
-func (s Secret) mac(id, timestamp string, body []byte) []byte {
-	h := hmac.New(sha256.New, []byte(s.key))
-	_, _ = io.WriteString(h, id+"."+timestamp+".")
-	_, _ = h.Write(body)
-	return h.Sum(nil)
-}

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
-	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/webhook/delivery"
 )
 
 const (
@@ -38,7 +38,7 @@ type held struct {
 	until time.Time
 }
 
-// Put implements [delivery.Deliveries].
+// Put stores a record that waits.
 func (m *memory) Put(_ context.Context, r delivery.Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +127,7 @@ func (m *memory) Done(_ context.Context, r delivery.Record) error {
 	return nil
 }
 
-// Dead implements [delivery.Deliveries].
+// Dead returns up to limit dead records of an endpoint, the latest first.
 func (m *memory) Dead(_ context.Context, endpoint string, limit int) ([]delivery.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,23 +139,4 @@ func (m *memory) Dead(_ context.Context, endpoint string, limit int) ([]delivery
 		}
 	}
 	return all, nil
-}
-
-// Replay implements [delivery.Deliveries].
-func (m *memory) Replay(_ context.Context, endpoint, id string, now time.Time) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	q := cmp.Or(m.endpoints[endpoint], &queue{})
-	i := slices.IndexFunc(q.dead, func(h *held) bool { return h.Delivery.ID == id })
-	switch {
-	case i < 0:
-		return delivery.ErrNotDead
-	case len(q.waiting) >= maxWaiting:
-		return delivery.ErrFull
-	}
-	h := q.dead[i]
-	h.Delivery = h.Delivery.Replay(now)
-	q.dead = slices.Delete(q.dead, i, i+1)
-	q.waiting = append(q.waiting, h)
-	return nil
 }
