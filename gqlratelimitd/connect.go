@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 )
@@ -18,6 +19,8 @@ func (d *daemon) connect(cfg *control.Config) error {
 	if cfg.Modes, err = redisswitch.New(redisswitch.Config{Client: d.redis, Namespace: d.options.Namespace}); err != nil {
 		return err
 	}
-	cfg.Instances, cfg.Relay, cfg.Budgets = feed, d.relay.Status, d.budgets
+	cfg.Instances, cfg.Budgets = feed, d.budgets
+	// The relay is opened later.
+	cfg.Relay = func() relay.Status { return d.relay.Status() }
 	return nil
 }
