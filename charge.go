@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -90,7 +91,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		Candidate: op.trial(),
 	}
 	var result bucket.Result
-	took, err := op.store.TakeMore(ctx, &take, &result)
+	took, err := op.store.Take(ctx, &take, &result, backend.Caller{Runs: true})
 	after.Asked, after.StoreDuration, after.StoreErr = take.Amounts, took, err
 	after.Outcome, after.Refusal, after.WouldRefuse = decision.Admitted, nil, nil
 	if err != nil {

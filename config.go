@@ -116,9 +116,12 @@ func (s *SettlementConfig) validate(fail failFunc) {
 }
 
 // OutageConfig configures what this process decides by itself: this instance's share of the limits that fail local or
-// open while a store cannot answer, the memory of what a store has refused, and how many calls of one tenant a store has
-// at once.
+// open while a store cannot answer, and how many calls of one tenant a store has at once.
 // Everything is on in the zero value. A bucket.Memory is always asked, because that costs nothing.
+//
+// What a store has refused is the ground of further refusals for a second. Budget that comes back other than by time, and
+// elsewhere than by what this extension settles, is noticed that much later: what other replicas settle, and what anybody
+// grants, resets, and sets or deletes as override records. The store is asked once in each half of it while refusals go on.
 //
 // [Extension.Run] does in the background what the shares need, and otherwise requests do.
 type OutageConfig struct {
@@ -131,12 +134,6 @@ type OutageConfig struct {
 	// instance was last told what is left.
 	Percent int
 
-	// RefusalAge is the longest time for which a refusal of the store is the ground of others, at most a
-	// minute. Budget that comes back other than by time, and elsewhere than by what this extension settles, is noticed
-	// that much later: what other replicas settle, and what anybody grants, resets, and sets or deletes as override
-	// records. The store is asked once in each half of it while refusals go on. Zero means a second, [None] that no
-	// refusal is remembered.
-	RefusalAge time.Duration
 	// MaxConcurrent is how many calls of one tenant each store has at once. More of them are refused as [OutcomeBusy], in
 	// every mode, but for those of operations that run already. Where one tenant must not take all connections, choose it
 	// well below their number. Zero means 256, [None] that there is no bound.
@@ -152,18 +149,14 @@ func (c *OutageConfig) local() fleet.Config {
 }
 
 func (c *OutageConfig) gate() backend.GateConfig {
-	return backend.GateConfig{RefusalAge: c.RefusalAge, MaxConcurrent: c.MaxConcurrent, Clock: c.Clock}
+	return backend.GateConfig{MaxConcurrent: c.MaxConcurrent, Clock: c.Clock}
 }
-
-// maxRefusalAge is the longest [OutageConfig.RefusalAge].
-const maxRefusalAge = time.Minute
 
 func (c *OutageConfig) validate(fail failFunc) {
 	local := c.local()
 	for _, mistake := range local.Mistakes() {
 		fail("Outage.%s", mistake)
 	}
-	orNone(fail, "Outage.RefusalAge", c.RefusalAge, maxRefusalAge)
 	countOrNone(fail, "Outage.MaxConcurrent", int64(c.MaxConcurrent))
 }
 

@@ -211,12 +211,12 @@ func TestNoneIsNoMistakeWhereAFieldSaysSo(t *testing.T) {
 			MaxAnswers: ratelimit.None, MaxAnswer: ratelimit.None,
 		},
 		Outage: ratelimit.OutageConfig{
-			RefusalAge: ratelimit.None, MaxConcurrent: ratelimit.None,
+			MaxConcurrent: ratelimit.None,
 		},
 		Answer: ratelimit.AnswerConfig{MaxBytes: ratelimit.None},
 	}).Validate(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 	require.ErrorContains(t, err, "Config.Store is nil", "it is checked at all")
-	for _, field := range []string{"InvalidDocument", "MaxAnswers", "MaxAnswer", "RefusalAge", "MaxConcurrent", "MaxBytes"} {
+	for _, field := range []string{"InvalidDocument", "MaxAnswers", "MaxAnswer", "MaxConcurrent", "MaxBytes"} {
 		require.NotContains(t, err.Error(), field)
 	}
 }
@@ -235,14 +235,14 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 			TopTenants: -1, Thresholds: []float64{.1, .2, .3, .4, .5, .6, .7, 1.5, math.NaN()},
 		},
 		Pricing: ratelimit.PricingConfig{Cost: cost.Config{Weights: map[string]float64{"Query.nothing": 1}}, InvalidDocument: -2},
-		Outage:  ratelimit.OutageConfig{Instances: 1001, Percent: 101, RefusalAge: -2, MaxConcurrent: -2},
+		Outage:  ratelimit.OutageConfig{Instances: 1001, Percent: 101, MaxConcurrent: -2},
 		Answer:  ratelimit.AnswerConfig{MaxBytes: -2},
 	}).Validate(schema)
 	for _, part := range []string{
 		"Store", "Policy", "Subject", "Response.Headers", `HelpURL is "/limits"`, `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
 		"Headers has", "MaxAnswers is -3", "MaxAnswer is -2", "Keys is 9", "TopTenants", "Query.nothing",
 		"Thresholds is 9", "Thresholds has 1.5", "Thresholds has NaN",
-		"InvalidDocument is -2", "Instances is 1001", "Percent is 101", "RefusalAge is -2ns", "MaxConcurrent is -2",
+		"InvalidDocument is -2", "Instances is 1001", "Percent is 101", "MaxConcurrent is -2",
 		"MaxBytes is -2",
 	} {
 		require.ErrorContains(t, err, part)

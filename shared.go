@@ -51,7 +51,7 @@ func (e *Extension) takeShared(ctx context.Context, op *operation, q *question) 
 	}
 	var result bucket.Result
 	var refusal *decision.Refusal
-	took, err := store.TakeShared(ctx, &take, &result, d.Subject.Tenant)
+	took, err := store.Take(ctx, &take, &result, backend.Caller{Payer: d.Subject.Tenant})
 	d.StoreDuration = took
 	switch {
 	case errors.Is(err, backend.ErrTenantBusy):

@@ -49,11 +49,7 @@ func (e *Extension) ask(ctx context.Context, op *operation, q *question) *graphq
 		return e.takeOwn(ctx, op, q)
 	}
 	op.decision.Asked = q.take.Amounts
-	known, ok := op.store.Recall(ctx, &q.take)
-	if !ok && q.take.Claim == nil && q.take.Candidate == nil {
-		known, ok = op.store.Foresee(ctx, &q.take)
-	}
-	if ok {
+	if known, ok := op.store.Foresee(ctx, &q.take); ok {
 		// The shared budgets are not asked for an operation that would get them back at once.
 		q.reply = known
 		return e.judgedBy(ctx, op, q)
@@ -115,7 +111,7 @@ func (e *Extension) takeOwn(ctx context.Context, op *operation, q *question) *gr
 		return nil
 	}
 	d.Asked = take.Amounts
-	took, err := op.store.Take(ctx, take, &q.reply)
+	took, err := op.store.Take(ctx, take, &q.reply, backend.Caller{})
 	d.StoreDuration += took
 	switch {
 	case errors.Is(err, backend.ErrTenantBusy):

@@ -90,15 +90,17 @@ func (s *core) Take(ctx context.Context, take Take) (Result, error) {
 		return Result{}, err
 	}
 	if reply.outcome == state.Blocked {
-		result := blockedResult(&take, c.governed.blocked, reply.now)
-		result.records = c.records
-		result.under(c.records, c.governed.until)
-		return result, nil
+		return Result{
+			Verdict: Blocked, blockedBy: c.governed.blocked, records: c.records, now: reply.now,
+			HoldsFor: milliseconds(c.governed.until - reply.now),
+		}, nil
 	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
 	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
 	result.unused, result.records = c.governed.unused, c.records
-	result.under(c.records, c.governed.until)
+	if result.HoldsFor > 0 {
+		result.HoldsFor = milliseconds(c.governed.until - reply.now)
+	}
 	return result, err
 }
 

@@ -31,7 +31,7 @@ func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) Ver
 // judged completes the result of a take that was judged.
 func (r *Result) judged(take *Take, spends *spentArray, short state.Shortfall, now int64) {
 	r.fill(take, spends, now, short, true)
-	r.observed(take, spends, now)
+	r.HoldsFor = milliseconds(maxDate - now)
 	if r.Verdict == Admitted && (take.Usage != nil || r.charged()) {
 		r.Receipt.issue(take, now, short)
 	}
@@ -131,6 +131,7 @@ func (s *LimitState) show(r *rule, spent state.Spent, now int64) {
 	level := r.Level(spent, now)
 	s.Remaining = r.Remaining(level)
 	s.Overdraft = r.Overdraft(level)
+	s.Mixed = spent.Other != nil
 	s.ResetAfter = milliseconds(r.Reset(spent, now))
 	if s.WindowEnd = spent.End; spent.Other != nil && r.Tag != state.TokenBucket {
 		e := spent.Other.At(now)

@@ -117,7 +117,7 @@ func (e *eachTake) join(r *Result) {
 func (e *eachTake) takeRest(ctx context.Context) error {
 	e.store.stats.mixed.Add(1)
 	rest := *e.Take
-	rest.Buckets, rest.States, rest.Observe, rest.ObserveAdmitted = e.rest, nil, false, false
+	rest.Buckets, rest.States = e.rest, nil
 	result, err := e.store.LeaseStore.Take(ctx, rest)
 	if err != nil {
 		if errors.Is(err, ErrAmbiguous) {

@@ -87,8 +87,7 @@ func (t *leasedTenant) decide(ctx context.Context, take *Take, d *debit, result 
 	case missing:
 		t.refusal(take, d, result)
 	case blockedHere:
-		*result = blockedResult(take, d.made.blocked, t.storeTime(d.now))
-		result.Judgment, result.records = nil, t.records
+		*result = Result{Verdict: Blocked, blockedBy: d.made.blocked, records: t.records, now: t.storeTime(d.now)}
 	case neverHere:
 		t.never(take, d, result)
 	case elsewhere:
@@ -284,9 +283,8 @@ func (d *debit) shortfall(states []LimitState) (short state.Shortfall) {
 // remembered.
 func (t *leasedTenant) takeElsewhere(ctx context.Context, take *Take) (Result, error) {
 	t.store.stats.central.Add(1)
-	asked := *take
-	asked.Observe, asked.ObserveAdmitted = false, false
-	result, err := t.store.LeaseStore.Take(ctx, asked)
+	result, err := t.store.LeaseStore.Take(ctx, *take)
+	result.HoldsFor = 0
 	if err != nil {
 		return result, err
 	}
@@ -320,7 +318,7 @@ func (t *leasedTenant) takeRest(ctx context.Context, take *Take, d *debit) (Resu
 	t.store.stats.mixed.Add(1)
 	rest := *take
 	rest.Buckets = slices.Delete(slices.Clone(take.Buckets), d.at, d.at+1)
-	rest.States, rest.Observe, rest.ObserveAdmitted = nil, false, false
+	rest.States = nil
 	result, err := t.store.LeaseStore.Take(ctx, rest)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -336,7 +334,7 @@ func (t *leasedTenant) takeRest(ctx context.Context, take *Take, d *debit) (Resu
 	if err != nil {
 		return Result{}, err
 	}
-	result.Judgment = nil
+	result.HoldsFor = 0
 	own := make([]LimitState, t.limits.Len())
 	if result.Verdict == Blocked || len(d.buckets) <= d.at || d.buckets[d.at].Limits != t.limits {
 		return result, nil

@@ -76,7 +76,6 @@ func (w *twoWays) take(tenant string, buckets []bucket.Bucket) bucket.Take {
 	if w.random.IntN(20) == 0 {
 		take.Amounts = points(1 << 60)
 	}
-	take.Observe, take.ObserveAdmitted = w.random.IntN(4) == 0, w.random.IntN(8) == 0
 	if w.random.IntN(3) == 0 {
 		take.Candidate = &bucket.Candidate{ID: "next", Buckets: buckets[:w.random.IntN(1+len(buckets))]}
 	}

@@ -11,7 +11,7 @@ const (
 
 // isFast reports whether the take may be a fast one, which has no account of what it does.
 func (t *Take) isFast() bool {
-	return t.Claim == nil && t.Candidate == nil && !t.ObserveAdmitted && len(t.Buckets) <= fastOwners && countLimits(t.Buckets) <= fastLimits
+	return t.Claim == nil && t.Candidate == nil && len(t.Buckets) <= fastOwners && countLimits(t.Buckets) <= fastLimits
 }
 
 // takeFast does the fast take: of a tenant without override records, from few owners who were charged by the same policy
@@ -62,7 +62,7 @@ func (s *shard) takeFast(tenant tenantKey, take *Take, result *Result, now int64
 	if s.pools[bucketPool].latest != 0 || take.Usage != nil {
 		s.makeRoom()
 	}
-	result.Verdict, result.Limits, result.now = Admitted, states, now
+	result.Verdict, result.Limits, result.HoldsFor, result.now = Admitted, states, milliseconds(maxDate-now), now
 	result.Receipt.issue(take, now, state.Shortfall{})
 	return true
 }
@@ -114,7 +114,7 @@ func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (c
 		shown.Owner, shown.Limit, shown.Overridden, shown.Asked, shown.Charged = b.Owner, rule.limit, rule.overridden, amount, amount
 		shown.Remaining, shown.Overdraft = rule.Remaining(debt), rule.Overdraft(debt)
 		shown.ResetAfter, shown.WindowEnd = milliseconds(rule.Wait(debt)), 0
-		shown.Exceeded, shown.Never, shown.RetryAfter = false, false, 0
+		shown.Exceeded, shown.Never, shown.Mixed, shown.RetryAfter = false, false, false, 0
 	}
 	return changed, true
 }

@@ -173,7 +173,7 @@ func (l modelLimit) show(state *bucket.LimitState, s modelSpent, now int64) {
 	left := new(big.Rat).Sub(new(big.Rat).SetInt64(l.Capacity), l.level(s, now))
 	state.Remaining = max(0, floorRat(left))
 	state.Overdraft = max(0, ceilRat(left.Neg(left)))
-	state.ResetAfter, state.WindowEnd = l.reset(s, now), s.end
+	state.ResetAfter, state.WindowEnd, state.Mixed = l.reset(s, now), s.end, s.entry != nil
 	if s.entry != nil && !l.token() {
 		state.WindowEnd = s.entry.at(now).end
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // Take is one decision to be made: may the tenant have these amounts from all these buckets?
@@ -36,9 +35,6 @@ type Take struct {
 	// that keeps it saves an allocation. Nil is fine.
 	States []LimitState
 
-	// Observe asks for Result.Judgment where the take is refused, and ObserveAdmitted where it is admitted as
-	// well. They are for what remembers verdicts in front of a store.
-	Observe, ObserveAdmitted bool
 	// Declinable says that a [Leased] may be told that what it takes here is declined: [Leased.Decline], or else [Leased.Keep], ends that. Everything else pays no
 	// heed to it.
 	Declinable bool
@@ -133,9 +129,10 @@ type Result struct {
 	// Candidate is the verdict under the candidate policy. It is nil if there is none or if it was not
 	// judged, because the claim or a block decided.
 	Candidate *CandidateResult
-	// Judgment is what the verdict was reached by, if [Take.Observe] asked for it. It is nil where the budgets
-	// were not judged, and from stores that do not tell.
-	Judgment *Judgment
+	// HoldsFor is for how long the answer holds for the same owners under the same limits, but for what time brings back and
+	// what is charged, granted, settled, reset or overridden since: until an override record expires. Zero is no such promise, as
+	// where the budgets were not judged, where parts of them are leased, and from stores that do not tell.
+	HoldsFor time.Duration
 
 	// blockedBy is the record of a Blocked verdict, and unused are those that change nothing. They are shared and do not change.
 	blockedBy *Override
@@ -203,6 +200,9 @@ type LimitState struct {
 	Never bool
 	// Overridden says that an override record was in force for the limit.
 	Overridden bool
+	// Mixed says that something is spent in the terms of other limits, as after a change of the policy: it comes back as those say until
+	// the next charge.
+	Mixed bool
 	// Approximate says that parts of the limit are leased, so that others may have used some of what remains: Remaining is what this
 	// process holds, and what was left for all when the store said so last.
 	Approximate bool
@@ -212,24 +212,6 @@ type LimitState struct {
 	// RetryAfter is when this limit would have the amount. It is set when Exceeded is set and Never
 	// is not.
 	RetryAfter time.Duration
-}
-
-// Judgment is what a store knew when it reached a verdict, so that a later take can be judged by it without the
-// store. It is opaque, and safe for concurrent use once [Judgment.KeepNames] was called, if it is.
-type Judgment struct {
-	// buckets are those of the take as override records make them, and spends what each of their limits has
-	// spent after the verdict, in Unix milliseconds of the store at now.
-	buckets []Bucket
-	spends  []state.Spent
-	now     int64
-	// records are the override records of the tenant, nil if there are none. until is when others hold, because one
-	// expires.
-	records *overrideSet
-	until   int64
-	// blocked is the record that blocks the take, so that nothing was judged. It is nil if none does.
-	blocked *Override
-	// others are the buckets of a take that the judgment of another one does not know, as the records make them.
-	others []Bucket
 }
 
 // all returns the buckets of the take, those of the candidate last.

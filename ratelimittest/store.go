@@ -95,13 +95,12 @@ func (s *Store) Take(ctx context.Context, take bucket.Take) (bucket.Result, erro
 	if take.Usage != nil {
 		remembered.Usage = &bucket.Usage{Fields: slices.Clone(take.Usage.Fields)}
 	}
-	// Whoever remembers refusals goes by another clock than that of the test.
-	take.Observe, take.ObserveAdmitted = false, false
-	remembered.Observe, remembered.ObserveAdmitted = false, false
 	var result bucket.Result
 	err := s.failing()
 	if err == nil {
 		result, err = s.memory.Take(ctx, take)
+		// Whoever remembers refusals goes by another clock than that of the test.
+		result.HoldsFor = 0
 	}
 	recorded := result
 	recorded.Limits = slices.Clone(result.Limits)

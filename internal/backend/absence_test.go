@@ -64,7 +64,7 @@ func watched(t *testing.T) (*backend.Store, *watch, func(error)) {
 	return vault, w, func(err error) {
 		t.Helper()
 		store.err = err
-		_, got := vault.Take(t.Context(), &take, &bucket.Result{})
+		_, got := vault.Take(t.Context(), &take, &bucket.Result{}, backend.Caller{})
 		require.ErrorIs(t, got, err)
 	}
 }
@@ -159,6 +159,6 @@ func TestAStoreThatNobodyHasConfiguredIsAway(t *testing.T) {
 		MaxWaiting: 1, Logger: slog.New(slog.DiscardHandler), Watcher: &watch{},
 	})
 	require.NoError(t, err)
-	_, err = stores.Named("nowhere").Take(t.Context(), &bucket.Take{Tenant: "acme"}, &bucket.Result{})
+	_, err = stores.Named("nowhere").Take(t.Context(), &bucket.Take{Tenant: "acme"}, &bucket.Result{}, backend.Caller{})
 	require.ErrorIs(t, err, bucket.ErrUnavailable)
 }

@@ -173,19 +173,7 @@ func (b *Store) Name() string { return b.name }
 // Take asks the store, writes down what it says, and returns how long that took: nothing if it was spared the call. The
 // store has a deadline of its own; a client that leaves does not end the call, or it could spend without paying. The errors
 // are those of [bucket.Store]. Neither the take nor the result is kept.
-func (b *Store) Take(ctx context.Context, take *bucket.Take, result *bucket.Result) (time.Duration, error) {
-	return b.take(ctx, take, result, b.gate.Take)
-}
-
-// TakeMore is [Store.Take] for an operation that runs already, which no bound of its tenant holds up.
-func (b *Store) TakeMore(ctx context.Context, take *bucket.Take, result *bucket.Result) (time.Duration, error) {
-	return b.take(ctx, take, result, b.gate.TakeMore)
-}
-
-func (b *Store) take(
-	ctx context.Context, take *bucket.Take, result *bucket.Result,
-	ask func(context.Context, bucket.Take) (bucket.Result, Origin, error),
-) (took time.Duration, err error) {
+func (b *Store) Take(ctx context.Context, take *bucket.Take, result *bucket.Result, by Caller) (took time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
 	start := time.Now()
 	if !b.near {
@@ -194,7 +182,7 @@ func (b *Store) take(
 		}
 	}
 	var origin Origin
-	*result, origin, err = ask(ctx, *take)
+	*result, origin, err = b.gate.Take(ctx, *take, by)
 	took = time.Since(start)
 	if origin != FromStore {
 		// Nobody has asked the store, so that this tells nothing of it.

@@ -74,7 +74,7 @@ func newIndebted(t *testing.T, byName map[string]bucket.Store, dead, well int, l
 				tenant = fmt.Sprint("dead-", i)
 			}
 			take := bucket.Take{Tenant: tenant, Buckets: buckets, Amounts: points(0)}
-			_, err := stores.Named(name).Take(t.Context(), &take, &bucket.Result{})
+			_, err := stores.Named(name).Take(t.Context(), &take, &bucket.Result{}, backend.Caller{})
 			require.NoError(t, err)
 			take.Amounts = points(10)
 			result := stores.Named(name).TakeLocally(&take, bucket.ErrUnavailable)

@@ -40,7 +40,7 @@ func BenchmarkGate(b *testing.B) {
 	for i := range 10_000 {
 		other := refused
 		other.Tenant = fmt.Sprint("refused", i%5000)
-		_, _, err := full.Take(ctx, other)
+		_, _, err := full.Take(ctx, other, backend.Caller{})
 		require.NoError(b, err)
 	}
 	full.SetStore(store)
@@ -60,7 +60,7 @@ func BenchmarkGate(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := bench.gate.Take(ctx, bench.take); err != nil {
+				if _, _, err := bench.gate.Take(ctx, bench.take, backend.Caller{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,7 @@ const (
 // budget to those who ask most.
 var ErrTenantBusy = errors.New("too many calls of the tenant are under way")
 
-// GateConfig configures a [Gate]: ratelimit.OutageConfig says what RefusalAge, MaxConcurrent and Clock mean. Nobody but tests sets
-// the others.
+// GateConfig configures a [Gate]: ratelimit.OutageConfig says what MaxConcurrent and Clock mean. Nobody but tests sets the others.
 type GateConfig struct {
 	RefusalAge    time.Duration
 	MaxConcurrent int
@@ -87,21 +87,29 @@ func NewGate(store bucket.Store, cfg GateConfig) *Gate {
 	return g
 }
 
-// Take is that of the store, unless the tenant is known to be refused, and says where the verdict was reached.
-// Beyond the bound of a tenant it fails at once with [ErrTenantBusy].
-func (g *Gate) Take(ctx context.Context, take bucket.Take) (bucket.Result, Origin, error) {
-	return g.take(ctx, take, g.ask)
-}
-
-// TakeMore is Take for an operation that runs already: no bound of the tenant holds it up. Its resolvers charge at once,
-// and refusing one of them would spoil what has begun.
-func (g *Gate) TakeMore(ctx context.Context, take bucket.Take) (bucket.Result, Origin, error) {
-	return g.take(ctx, take, g.askAlways)
+// Caller says for whom a gate asks. The zero value is an operation of the tenant of its take that has not begun.
+type Caller struct {
+	// Payer is as whose call it counts if the budgets are shared by tenants: those who share them do not share the bound.
+	// Empty is the tenant of the take.
+	Payer string
+	// Runs says that the operation runs already: no bound holds it up. Its resolvers charge at once, and refusing one of
+	// them would spoil what has begun.
+	Runs bool
 }
 
 type asking = func(context.Context, bucket.Take) (bucket.Result, error)
 
-func (g *Gate) take(ctx context.Context, take bucket.Take, ask asking) (result bucket.Result, origin Origin, err error) {
+// Take is that of the store, unless the tenant is known to be refused, and says where the verdict was reached.
+// Beyond the bound of a tenant it fails at once with [ErrTenantBusy].
+func (g *Gate) Take(ctx context.Context, take bucket.Take, by Caller) (result bucket.Result, origin Origin, err error) {
+	ask := func(ctx context.Context, take bucket.Take) (bucket.Result, error) {
+		place, ok := g.bulkhead.enter(cmp.Or(by.Payer, take.Tenant), by.Runs)
+		if !ok {
+			return bucket.Result{}, fmt.Errorf("%w: %d at once", ErrTenantBusy, g.bulkhead.most)
+		}
+		defer g.bulkhead.leave(place)
+		return g.store.Take(ctx, take)
+	}
 	if g.refusals == nil {
 		result, err = ask(ctx, take)
 	} else {
@@ -119,24 +127,22 @@ func (g *Gate) Known(take *bucket.Take) (bucket.Result, bool) {
 	if g.refusals == nil {
 		return bucket.Result{}, false
 	}
-	return g.refusals.known(take)
+	result, _, known := g.refusals.recall(take, true)
+	return result, known
 }
 
-// ask asks the store.
-func (g *Gate) ask(ctx context.Context, take bucket.Take) (bucket.Result, error) {
-	place, ok := g.bulkhead.enter(take.Tenant, false)
-	if !ok {
-		return bucket.Result{}, fmt.Errorf("%w: %d at once", ErrTenantBusy, g.bulkhead.most)
+// Foresee answers a take that is certain to be refused, without a call to a store that is outside of this process: as far
+// as this instance remembers what such a one has refused to any operation of the tenant. It changes nothing. It returns
+// false if the take may pass, or be a replay that can be looked up.
+func (g *Gate) Foresee(ctx context.Context, take *bucket.Take) (bucket.Result, Origin, bool) {
+	if memory, near := g.store.(*bucket.Memory); near {
+		result, refused := foreseeNear(ctx, memory, take)
+		return result, FromMemory, refused
 	}
-	defer g.bulkhead.leave(place)
-	return g.store.Take(ctx, take)
-}
-
-// askAlways asks the store whatever the tenant has under way.
-func (g *Gate) askAlways(ctx context.Context, take bucket.Take) (bucket.Result, error) {
-	place, _ := g.bulkhead.enter(take.Tenant, true)
-	defer g.bulkhead.leave(place)
-	return g.store.Take(ctx, take)
+	if g.refusals == nil {
+		return bucket.Result{}, FromStore, false
+	}
+	return g.refusals.recall(take, false)
 }
 
 // Settle is that of the store. It makes the gate forget the tenant if it corrects a charge: what is given back may be
@@ -164,13 +170,13 @@ func (g *Gate) Renew(ctx context.Context, tenant string, claim *idempotency.Clai
 // the store: what is owed may come back faster since. While the store cannot answer that is no reason to admit more.
 func (g *Gate) Doubt(tenant string) {
 	if g.refusals != nil {
-		g.refusals.doubt(tenant)
+		g.refusals.drop(tenant, true)
 	}
 }
 
 // Forget drops what is known of the refusals of a tenant: it may have been given budget.
 func (g *Gate) Forget(tenant string) {
 	if g.refusals != nil {
-		g.refusals.drop(tenant)
+		g.refusals.drop(tenant, false)
 	}
 }

@@ -5,26 +5,28 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"math"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// refusals is a memory of what a store has refused. It answers takes that the store is certain to refuse: it knows
-// what the limits had spent when the store refused a take of the same owners under the same limits, and what
-// comes back with time, by the arithmetic of the store itself. A take that could be admitted, because it
-// asks for less or because time has passed, always reaches the store. So one tenant that keeps being refused
-// costs the store a few calls a second, however often it tries.
+// retryClaim is when it is looked up again what became of a key, once the store answers.
+const retryClaim = time.Second
+
+// refusals is a memory of what a store has refused. It answers takes that the store is certain to refuse: it knows of each
+// limit up to which amount and until when the limit refuses. A take that could be admitted, because it asks for less or
+// because time has passed, always reaches the store. So one tenant that keeps being refused costs the store a few calls a
+// second, however often it tries.
 //
-// The verdict is that of the store, as long as budget comes back by time alone; the states are those of the last
-// answer, with what has come back since, and without what takes of other owners or of other replicas were charged.
-// What gives back through this memory drops what is known of the tenant; what happens elsewhere is noticed within the
-// age. It admits nothing and charges nothing, so that no budget is ever exceeded for its sake.
+// The verdict is that of the store, as long as budget comes back by time alone. The states are those of the last answer, with
+// what has come back since, and without what takes of other owners or of other replicas were charged. What gives back
+// through this memory drops what is known of the tenant; what happens elsewhere is noticed within the age. It admits nothing
+// and charges nothing, so that no budget is ever exceeded for its sake.
 //
-// A take with a claim may be a replay, and one with a candidate needs judging: the store is asked about
-// CappedCalls of them a second, and beyond that they are refused without. A claim that was not looked up is
-// told to come back when it can be.
+// What was refused to other owners refuses a take that shares a budget with them. Of such takes, of those with a claim, which
+// may be replays, and of those with a candidate, which needs judging, the store is asked about CappedCalls a second. Beyond
+// that they are refused without, by the budgets that are known. A claim that was not looked up is told to come back when it
+// can be.
 //
 // It works with the stores of package bucket, and with any that hand takes and results on to one of them.
 // Refusals of others are not remembered.
@@ -49,169 +51,146 @@ func newRefusals(cfg *GateConfig) *refusals {
 	c.every = time.Second / time.Duration(cmp.Or(cfg.CappedCalls, DefaultCappedCalls))
 	c.burst = time.Second - c.every
 	for i := range c.shards {
+		c.shards[i].byTenant = map[string]*refusedTenant{}
 		c.shards[i].most = max(1, cmp.Or(cfg.MaxRefusals, DefaultMaxRefusals)/refusalShards)
 	}
 	return c
 }
 
+// question is when the store was asked.
+type question struct {
+	at time.Duration
+	// version is that of the shard before.
+	version uint64
+	// capped says that it was one of the capped calls.
+	capped bool
+}
+
 // take answers the take, or asks the store and remembers what it has said.
-func (c *refusals) take(ctx context.Context, take bucket.Take, ask func(context.Context, bucket.Take) (bucket.Result, error)) (bucket.Result, Origin, error) {
+func (c *refusals) take(ctx context.Context, take bucket.Take, ask asking) (bucket.Result, Origin, error) {
 	tenant, s := c.shard(take.Tenant)
-	next := plan{version: s.version.Load()}
-	if s.tenants.Load() > 0 && s.knows(tenant) {
-		if err := ctx.Err(); err != nil {
-			return bucket.Result{}, FromStore, fmt.Errorf("%w: %w", bucket.ErrUnavailable, err)
-		}
-		if err := take.Check(); err != nil {
-			return bucket.Result{}, FromStore, err
-		}
-		next = c.plan(s, tenant, &take)
-		if next.judgment != nil {
-			return next.answer(&take), next.origin, nil
+	sent := question{version: s.version.Load()}
+	if s.tenants.Load() > 0 {
+		var result bucket.Result
+		var origin Origin
+		if result, origin, sent.capped = c.plan(s, tenant, &take); origin != FromStore {
+			if err := ctx.Err(); err != nil {
+				return bucket.Result{}, FromStore, fmt.Errorf("%w: %w", bucket.ErrUnavailable, err)
+			}
+			if err := take.Check(); err != nil {
+				return bucket.Result{}, FromStore, err
+			}
+			return result, origin, nil
 		}
 	}
-	take.Observe, take.ObserveAdmitted = true, next.observeAdmitted
-	sent := c.clock()
+	sent.at = c.clock()
 	result, err := ask(ctx, take)
-	// A key that is reused or in flight has cost the store as much as a refusal, and can be tried for ever.
-	if next.capped && (result.Verdict == bucket.Admitted || result.Verdict == bucket.Replayed) && err == nil {
-		s.giveBack(tenant, c.every)
-	}
-	if next.expired && result.Verdict == bucket.Admitted && err == nil {
-		c.dropExpired(s, tenant, &take)
-	}
-	if result.Judgment != nil {
-		c.remember(s, tenant, &take, &result, next.version, sent)
-		result.Judgment = nil
-	}
-	if result.Verdict == bucket.Admitted && err == nil && s.tenants.Load() > 0 {
-		s.dropOthers(tenant, &take)
+	if err == nil && (result.Verdict != bucket.Admitted || s.tenants.Load() > 0) {
+		c.learn(s, tenant, &take, &result, sent)
 	}
 	return result, FromStore, err
 }
 
-// plan is what to do about a take.
-type plan struct {
-	// version is that of the shard before the store is asked.
-	version uint64
-	// observeAdmitted says that the judgment of an admission is to be remembered.
-	observeAdmitted bool
-	// expired says that a refusal is known that is too old, which is kept for when the store cannot say whether it still
-	// holds.
-	expired bool
-	// capped says that the call to the store counts as one of those that are capped.
-	capped bool
-
-	// judgment answers the take, as of so many milliseconds after it. Nil means that the store is asked.
-	judgment *bucket.Judgment
-	elapsed  int64
-	origin   Origin
-	// again is when the store may be asked about the claim. Zero means that there is none.
-	again time.Duration
-}
-
-// answer refuses the take without the store.
-func (p *plan) answer(take *bucket.Take) bucket.Result {
-	result := p.judgment.Answer(take, p.elapsed)
-	if p.again > 0 {
-		result.RetryAfter = min(result.RetryAfter, p.again)
-		for i := range result.Limits {
-			result.Limits[i].RetryAfter = min(result.Limits[i].RetryAfter, p.again)
-		}
-	}
-	return result
-}
-
-// plan looks up what is known of the tenant.
-func (c *refusals) plan(s *refusalShard, tenant string, take *bucket.Take) plan {
+// plan answers the take by what is known of the tenant, or leaves it to the store: capped says that this counts as one of
+// the calls that are capped.
+func (c *refusals) plan(s *refusalShard, tenant string, take *bucket.Take) (result bucket.Result, origin Origin, capped bool) {
 	now := c.clock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := plan{version: s.version.Load()}
 	t := s.byTenant[tenant]
 	if t == nil {
-		return p
+		return result, FromStore, false
 	}
-	if len(t.byShape) == 0 {
-		s.leave(tenant, t, now)
-		return p
-	}
-	r := s.find(t, c.shape(take), take)
-	if p.expired = r != nil && r.expired(now, c.age); r == nil || p.expired {
-		if part, elapsed := t.evidence(take, now, c.age); part != nil {
-			c.cap(&p, t, take, part, elapsed, now)
-		}
-		return p
-	}
-	p.observeAdmitted = true
-	// What is judged is as late as it can be, so that nothing is refused that could pass; what is told is as
-	// early as it can be, so that nobody comes back before it can.
-	latest, earliest := r.elapsed(now)
+	r, same := t.find(take, now, c.age)
 	switch {
-	case !r.judgment.Refuses(take, latest):
-	case (take.Claim != nil || take.Candidate != nil) && !r.judgment.Blocks():
-		c.cap(&p, t, take, r.judgment, earliest, now)
+	case r == nil:
+		s.leave(tenant, t, now)
+		return result, FromStore, false
+	case !same || !r.completes(take):
+		if again := c.nextCall(t, now); again > 0 {
+			return r.result(take, now, again), FromCap, false
+		}
+		t.nextCall = max(t.nextCall, now) + c.every
+		return result, FromStore, true
 	case now-r.received >= c.age/2 && !r.renewing:
 		// One take finds out whether the others are still refused.
 		r.renewing = true
+		return result, FromStore, false
 	default:
-		p.judgment, p.elapsed, p.origin = r.judgment, earliest, FromMemory
+		return r.result(take, now, 0), FromMemory, false
 	}
-	return p
 }
 
-// forever is an age that no refusal reaches.
-const forever = time.Duration(math.MaxInt64)
+// nextCall returns how long the tenant has to wait for its next capped call, in whole milliseconds. It has one where that is
+// not positive.
+func (c *refusals) nextCall(t *refusedTenant, now time.Duration) time.Duration {
+	wait := t.nextCall - now - c.burst
+	if wait <= 0 {
+		return 0
+	}
+	return wait.Truncate(time.Millisecond) + time.Millisecond
+}
 
-// retryClaim is when it is looked up again what became of a key, once the store answers.
-const retryClaim = time.Second
-
-// known answers a take that the store cannot answer by what it has refused, however long ago.
-func (c *refusals) known(take *bucket.Take) (bucket.Result, bool) {
+// recall answers a take that the store is not to be asked about, by what is known of the tenant: within the age, or if the store
+// is away by refusals however old. It changes nothing, and returns false if the take may pass.
+func (c *refusals) recall(take *bucket.Take, away bool) (result bucket.Result, origin Origin, ok bool) {
 	tenant, s := c.shard(take.Tenant)
 	if s.tenants.Load() == 0 || take.Check() != nil {
-		return bucket.Result{}, false
+		return result, FromStore, false
 	}
-	p := c.knownPlan(s, tenant, take)
-	if p.judgment == nil {
-		return bucket.Result{}, false
+	now, age := c.clock(), c.age
+	if away {
+		age = forever
 	}
-	if take.Claim != nil {
-		p.again = retryClaim
-	}
-	return p.answer(take), true
-}
-
-func (c *refusals) knownPlan(s *refusalShard, tenant string, take *bucket.Take) (p plan) {
-	now := c.clock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.byTenant[tenant]
 	if t == nil {
-		return p
+		return result, FromStore, false
 	}
-	if r := s.find(t, c.shape(take), take); r != nil && !r.expired(now, forever) {
-		latest, earliest := r.elapsed(now)
-		if r.judgment.Refuses(take, latest) {
-			p.judgment, p.elapsed = r.judgment, earliest
-			return p
+	r, _ := t.find(take, now, age)
+	if r == nil {
+		return result, FromStore, false
+	}
+	again, origin := retryClaim, FromMemory
+	if !away && !r.completes(take) {
+		if again, origin = c.nextCall(t, now), FromCap; again <= 0 {
+			return result, FromStore, false
 		}
 	}
-	p.judgment, p.elapsed = t.evidence(take, now, forever)
-	return p
+	return r.result(take, now, again), origin, true
 }
 
-// cap lets a take to the store that is known to be refused, if the tenant has a call left.
-func (c *refusals) cap(p *plan, t *refusedTenant, take *bucket.Take, known *bucket.Judgment, elapsed int64, now time.Duration) {
-	t.nextCall = max(t.nextCall, now)
-	wait := t.nextCall - now - c.burst
-	if wait <= 0 {
-		p.capped = true
-		t.nextCall += c.every
+// learn takes in the answer to a take.
+func (c *refusals) learn(s *refusalShard, tenant string, take *bucket.Take, result *bucket.Result, sent question) {
+	received := c.clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.byTenant[tenant]
+	switch result.Verdict {
+	case bucket.Limited, bucket.Never, bucket.Blocked:
+		if sent.version == s.version.Load() && result.HoldsFor > 0 && rememberable(take) {
+			s.refused(tenant, take, result, sent.at, received, c.age)
+		}
+		return
+	case bucket.Admitted, bucket.Replayed:
+	default:
+		// A key that is reused or in flight has cost the store as much as a refusal, and can be tried for ever.
 		return
 	}
-	p.judgment, p.elapsed, p.origin = known, elapsed, FromCap
-	if take.Claim != nil {
-		p.again = wait.Truncate(time.Millisecond) + time.Millisecond
+	if t == nil {
+		return
 	}
+	if sent.capped {
+		t.nextCall -= c.every
+	}
+	if result.Verdict == bucket.Replayed {
+		return
+	}
+	// What is owed to other limits of the owners, or in the terms of others, comes back as fast now as these say.
+	s.remove(t, func(r *refusal) bool { return r.changedBy(take) || r.isOf(take) && received-r.refused >= c.age })
+	if r := t.same(take); r != nil && sent.version == s.version.Load() && sent.at >= r.sent && result.HoldsFor > 0 {
+		r.hold(result, sent.at, received)
+	}
+	s.leave(tenant, t, received)
 }

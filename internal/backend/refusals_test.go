@@ -33,7 +33,7 @@ type verdict struct {
 }
 
 func ask(gate *backend.Gate, ctx context.Context, take bucket.Take) (verdict, error) { //nolint:revive // The gate is asked.
-	result, origin, err := gate.Take(ctx, take)
+	result, origin, err := gate.Take(ctx, take, backend.Caller{})
 	return verdict{result, origin}, err
 }
 
@@ -132,7 +132,9 @@ func TestARefusalFromTheGateIsWhatTheStoreWouldSay(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, backend.FromMemory, fromMemory.Origin)
 	require.Less(t, fromMemory.RetryAfter, first.RetryAfter)
-	require.Equal(t, fromStore, fromMemory.Result)
+	require.Equal(t, fromStore.Verdict, fromMemory.Verdict)
+	require.Equal(t, fromStore.RetryAfter, fromMemory.RetryAfter)
+	require.Equal(t, fromStore.Limits, fromMemory.Limits)
 }
 
 func TestWhatIsNeverAdmittedAndWhoIsBlockedIsRefusedFromTheGate(t *testing.T) {

@@ -123,11 +123,20 @@ func TestAKeyOnWhatCostsNoPointsIsHonouredWhereALimitCountsIt(t *testing.T) {
 	require.Equal(t, true, again.rateLimit(t)["replayed"])
 }
 
+// unremembered is a store whose refusals are not remembered, so that every decision is its own.
+type unremembered struct{ bucket.Store }
+
+func (s unremembered) Take(ctx context.Context, take bucket.Take) (bucket.Result, error) {
+	result, err := s.Store.Take(ctx, take)
+	result.HoldsFor = 0
+	return result, err
+}
+
 func TestAFloodOfKeysLeavesAsManyRecordsAndBytesAsTheirLimitsSay(t *testing.T) {
 	t.Parallel()
 	client, store := patientRedis(t)
 	const most, bytes = 50, 2000
-	server := newInProcess(t, store, underLimits(t, fmt.Sprintf(
+	server := newInProcess(t, unremembered{store}, underLimits(t, fmt.Sprintf(
 		"keys: {unit: records, capacity: %d, per: day, window: fixed}, answers: {unit: answer_bytes, capacity: %d, per: day, window: fixed}",
 		most, bytes)))
 	admitted, size := 0, 0

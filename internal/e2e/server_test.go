@@ -362,8 +362,7 @@ func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Co
 	t.Helper()
 	cfg := ratelimit.Config{
 		Store: store, Policy: compiledPolicy(t), Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: discard},
-		// Every decision is one of the store.
-		Outage: ratelimit.OutageConfig{RefusalAge: ratelimit.None, MaxConcurrent: ratelimit.None},
+		Outage: ratelimit.OutageConfig{MaxConcurrent: ratelimit.None},
 	}
 	if configure != nil {
 		configure(&cfg)

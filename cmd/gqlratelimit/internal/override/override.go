@@ -25,9 +25,8 @@ Usage: gqlratelimit override set -tenant T [-team M | -user U | -operation O] [-
        gqlratelimit override set -file FILE [-for DURATION | -until TIME | -forever]  -reason TEXT
 
 Sets an override record, which beats the policy in every instance from the next request on.
-An instance that has refused the tenant a moment ago notices it within a second, unless its
-Config.Outage.RefusalAge says otherwise. What was spent is kept, and the record before it, of the
-same owner and limit, is replaced and shown.
+An instance that has refused the tenant a moment ago notices it within a second. What was spent is
+kept, and the record before it, of the same owner and limit, is replaced and shown.
 
 -file reads the JSON that override list -json writes: at most 10000 records. All are checked
 before the first is set, and with a mistake nothing is set. A record keeps the end, the reason and the

@@ -12,20 +12,20 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 )
 
-func TestARefusalIsRecalledUntilTheStoreIsToBeAskedAgain(t *testing.T) {
+func TestARefusalIsForeseenUntilItIsTooOld(t *testing.T) {
 	t.Parallel()
 	c := newGated(t, backend.GateConfig{})
 	take := bucket.Take{Tenant: "acme", Buckets: tenPerSecond(t), Amounts: points(10)}
-	_, _, known := c.Recall(&take)
+	_, _, known := c.Foresee(t.Context(), &take)
 	require.False(t, known, "nobody was refused")
 	c.take(take)
-	_, _, known = c.Recall(&take)
+	_, _, known = c.Foresee(t.Context(), &take)
 	require.False(t, known, "what was admitted is not known to be refused")
 	require.Equal(t, bucket.Limited, c.take(take).Verdict)
 
 	require.Zero(t, c.asked(func() {
 		for range 100 {
-			result, origin, known := c.Recall(&take)
+			result, origin, known := c.Foresee(t.Context(), &take)
 			require.True(t, known)
 			require.Equal(t, bucket.Limited, result.Verdict)
 			require.Equal(t, time.Second, result.RetryAfter)
@@ -34,20 +34,20 @@ func TestARefusalIsRecalledUntilTheStoreIsToBeAskedAgain(t *testing.T) {
 	}))
 	fewer := take
 	fewer.Amounts = points(0)
-	_, _, known = c.Recall(&fewer)
+	_, _, known = c.Foresee(t.Context(), &fewer)
 	require.False(t, known, "less may pass")
 	other := take
 	other.Tenant = "globex"
-	_, _, known = c.Recall(&other)
+	_, _, known = c.Foresee(t.Context(), &other)
 	require.False(t, known)
 
-	c.clock.advance(backend.DefaultRefusalAge / 2)
-	_, _, known = c.Recall(&take)
+	c.clock.advance(backend.DefaultRefusalAge)
+	_, _, known = c.Foresee(t.Context(), &take)
 	require.False(t, known, "the store is to say whether it still holds")
-	require.Equal(t, int64(1), c.asked(func() { c.take(take) }), "and recalling did not count as asking it")
+	require.Equal(t, int64(1), c.asked(func() { c.take(take) }), "and foreseeing did not count as asking it")
 }
 
-func TestARefusalUnderAKeyIsRecalledOnlyWhenItsCallsAreUsedUp(t *testing.T) {
+func TestOneUnderAKeyIsForeseenOnceItsCallsAreUsedUp(t *testing.T) {
 	t.Parallel()
 	c := newGated(t, backend.GateConfig{CappedCalls: 2})
 	take := bucket.Take{Tenant: "acme", Buckets: tenPerSecond(t), Amounts: points(10)}
@@ -55,11 +55,11 @@ func TestARefusalUnderAKeyIsRecalledOnlyWhenItsCallsAreUsedUp(t *testing.T) {
 	c.take(take)
 	take.Claim = &idempotency.Claim{Key: "k"}
 	for range 2 {
-		_, _, known := c.Recall(&take)
+		_, _, known := c.Foresee(t.Context(), &take)
 		require.False(t, known, "it may be a replay")
 		require.Equal(t, backend.FromStore, c.take(take).Origin)
 	}
-	result, origin, known := c.Recall(&take)
+	result, origin, known := c.Foresee(t.Context(), &take)
 	require.True(t, known)
 	require.Equal(t, backend.FromCap, origin)
 	require.LessOrEqual(t, result.RetryAfter, time.Second)
@@ -73,12 +73,12 @@ func TestACallOfSharedBudgetsCountsAsOneOfThePayer(t *testing.T) {
 	done := make(chan error, 2)
 	for _, payer := range []string{"acme", "globex"} {
 		go func() {
-			_, _, err := gate.TakeShared(context.Background(), take, payer)
+			_, _, err := gate.Take(context.Background(), take, backend.Caller{Payer: payer})
 			done <- err
 		}()
 		<-store.entered
 	}
-	_, origin, err := gate.TakeShared(t.Context(), take, "acme")
+	_, origin, err := gate.Take(t.Context(), take, backend.Caller{Payer: "acme"})
 	require.ErrorIs(t, err, backend.ErrTenantBusy)
 	require.Equal(t, backend.FromBulkhead, origin)
 	close(store.released)

@@ -48,7 +48,7 @@ func TestATenantRefusedTenThousandTimesInASecondCostsRedisAFewCalls(t *testing.T
 	gate := backend.NewGate(store, backend.GateConfig{Clock: c.now})
 	buckets := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "minute", Capacity: 600, Refill: 60, Period: time.Minute})}}
 	take := func(n int64, claim *idempotency.Claim) bucket.Verdict {
-		result, _, err := gate.Take(t.Context(), bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(n), Claim: claim})
+		result, _, err := gate.Take(t.Context(), bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(n), Claim: claim}, backend.Caller{})
 		require.NoError(t, err)
 		return result.Verdict
 	}
@@ -94,7 +94,7 @@ func TestABulkheadBoundsTheConnectionsIntoAStoreThatDoesNotAnswer(t *testing.T) 
 	buckets := tenPerSecond(t)
 	for range 200 {
 		calls.Go(func() {
-			_, _, err := gate.Take(context.Background(), bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(1)})
+			_, _, err := gate.Take(context.Background(), bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(1)}, backend.Caller{})
 			switch {
 			case errors.Is(err, backend.ErrTenantBusy):
 				busy.Add(1)
@@ -117,7 +117,7 @@ func BenchmarkHammeredTenant(b *testing.B) {
 	store := newRedisStore(b, client)
 	gate := backend.NewGate(store, backend.GateConfig{})
 	gated := func(ctx context.Context, take bucket.Take) (bucket.Result, error) {
-		result, _, err := gate.Take(ctx, take)
+		result, _, err := gate.Take(ctx, take, backend.Caller{})
 		return result, err
 	}
 	hour := []bucket.Bucket{{Limits: compile(b, bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})}}
@@ -168,7 +168,7 @@ type gatedStore struct {
 }
 
 func (s *gatedStore) Take(ctx context.Context, take bucket.Take) (bucket.Result, error) {
-	result, _, err := s.gate.Take(ctx, take)
+	result, _, err := s.gate.Take(ctx, take, backend.Caller{})
 	return result, err
 }
 
@@ -205,7 +205,7 @@ func (s *gatedStore) ClearOverrides(ctx context.Context, tenant string) ([]bucke
 	return s.OverrideStore.ClearOverrides(ctx, tenant)
 }
 
-func TestRefusalsByJudgmentsOfTheStoreKeepTheContract(t *testing.T) {
+func TestAGateBeforeAStoreKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, redistest.Start(t).Addr)
 	for name, open := range map[string]func(*testing.T, *clock) buckettest.Harness{
