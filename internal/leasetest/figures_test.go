@@ -108,6 +108,22 @@ func savedTable(t testing.TB) string {
 	return table.String()
 }
 
+// scalingTable says what instances decide for one tenant, each of which asks for as much.
+func scalingTable(t testing.TB) string {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| instances | decisions a second | calls a second | beyond the limit | used, % |\n|---:|---:|---:|---:|---:|\n")
+	for _, instances := range []int64{1, 2, 4, 8} {
+		const rate = 20_000
+		// The load is one and a half times the refill.
+		refill := rate * instances * 445 / 150
+		of := setting{Kind: leased, Seed: seed(t), Capacity: refill, Refill: refill, Instances: instances, Costs: mixed}
+		v, reached := shape{weights: func(int) []float64 { return even()[:instances] }}.run(t, of, 1.5, measured)
+		fmt.Fprintf(&table, "| %d | %.0f | %.1f | %d | %.2f |\n", instances, reached, v.perSecond, max(0, v.over-v.inexact), v.used())
+	}
+	return table.String()
+}
+
 // faultsTable says what is admitted when one kind of thing breaks.
 func faultsTable(t testing.TB) string {
 	t.Helper()
@@ -209,6 +225,7 @@ var tables = []struct {
 	{"processor", processorTable},
 	{"strategies", strategiesTable},
 	{"saved", savedTable},
+	{"scaling", scalingTable},
 	{"faults", faultsTable},
 	{"blocks", blocksTable},
 }

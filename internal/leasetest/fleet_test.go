@@ -56,6 +56,7 @@ type fleet struct {
 	drift   int64
 }
 
+// fleetSize is how many instances a fleet has whose setting names no number.
 const fleetSize = 8
 
 // newFleet starts instances that ask for nothing yet.
@@ -69,8 +70,13 @@ func newFleetOf(t testing.TB, program string, server *redistest.Server, s settin
 	t.Helper()
 	clock, err := newSharedClock()
 	require.NoError(t, err)
-	s.Instances = fleetSize
-	fl := &fleet{TB: t, setting: s, program: program, server: server, clock: clock, all: make([]*process, fleetSize), rates: make([]float64, fleetSize)}
+	if s.Instances == 0 {
+		s.Instances = fleetSize
+	}
+	fl := &fleet{
+		TB: t, setting: s, program: program, server: server, clock: clock,
+		all: make([]*process, s.Instances), rates: make([]float64, s.Instances),
+	}
 	fl.drift = wallLess(&clock)
 	for i := range fl.all {
 		if !direct {

@@ -31,7 +31,7 @@ type setting struct {
 	Address, Ledger string
 	Kind            kind
 	Seed            uint64
-	// Capacity and Refill are of the limit, and Instances is how many share it.
+	// Capacity and Refill are of the limit, and Instances is how many share it. Zero is fleetSize.
 	Capacity, Refill, Instances int64
 	// Costs are what operations cost, each as likely as the others.
 	Costs []int64

@@ -13,7 +13,7 @@ func TestThePageHasTheTablesOfAWholeRun(t *testing.T) {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	require.Contains(t, string(text), remake)
-	for name, rows := range map[string]int{"strategies": 2 + 24, "saved": 4, "faults": 2 + 14, "processor": 6, "blocks": 3} {
+	for name, rows := range map[string]int{"strategies": 2 + 24, "saved": 4, "scaling": 6, "faults": 2 + 14, "processor": 6, "blocks": 3} {
 		_, table, _ := parts(t, string(text), name)
 		require.Equal(t, rows, strings.Count(table, "\n"), "%s is old: make it anew with %s", name, remake)
 	}
