@@ -3,8 +3,6 @@ package tiers
 import (
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
@@ -35,16 +33,6 @@ type BackstopRule struct {
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// Limits are the budgets by name. At least one is required.
 	Limits map[string]*Limit `yaml:"limits" json:"limits"`
-}
-
-func (b Backstop) clone() Backstop {
-	b.Limits, b.Operations = cloneLimits(b.Limits), cloneMap(b.Operations, BackstopRule.clone)
-	return b
-}
-
-func (r BackstopRule) clone() BackstopRule {
-	r.Limits = cloneLimits(r.Limits)
-	return r
 }
 
 // rules returns the rules for operations as those of a tier.
@@ -160,28 +148,4 @@ func (set *ruleSet) charged(selected *Selection) []bucket.Bucket {
 		return foreseen
 	}
 	return set.buckets(nil, [2]owned{}, matched)
-}
-
-// backstop reads that of a policy.
-func (d *decoder) backstop(into **Backstop) func(path, *yaml.Node) {
-	return func(at path, node *yaml.Node) {
-		var b Backstop
-		d.fields(at, node, []field{
-			{"mode", d.text(&b.Mode)},
-			{"failMode", d.text(&b.FailMode)},
-			{"limits", func(at path, node *yaml.Node) { b.Limits = collect(d, at, node, d.limit) }},
-			{"operations", func(at path, node *yaml.Node) { b.Operations = collect(d, at, node, d.backstopRule) }},
-		})
-		*into = &b
-	}
-}
-
-func (d *decoder) backstopRule(at path, node *yaml.Node) BackstopRule {
-	var r BackstopRule
-	d.fields(at, node, []field{
-		{"mode", d.text(&r.Mode)},
-		{"failMode", d.text(&r.FailMode)},
-		{"limits", func(at path, node *yaml.Node) { r.Limits = collect(d, at, node, d.limit) }},
-	})
-	return r
 }

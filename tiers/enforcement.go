@@ -2,8 +2,6 @@ package tiers
 
 import (
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Enforcement is how far a tier has come on the way from a mode that refuses nothing to one that does. The zero value enforces for nobody.
@@ -35,17 +33,6 @@ func (c *checker) enforcement(at path, e *Enforcement) {
 		c.fail(at.to("seed"), "a seed is valid UTF-8")
 	}
 }
-
-// enforcement reads that of a tier.
-func (d *decoder) enforcement(into **Enforcement) func(path, *yaml.Node) {
-	return func(at path, node *yaml.Node) {
-		var e Enforcement
-		d.fields(at, node, []field{{"share", d.number(&e.Share)}, {"seed", d.text(&e.Seed)}})
-		*into = &e
-	}
-}
-
-func (e Enforcement) clone() Enforcement { return e }
 
 // has returns whether the turn of a tenant of a tier has come. A text that is no name of a tenant is in the share of all alone. It allocates nothing.
 func (e *Enforcement) has(tier, tenant string) bool {

@@ -51,10 +51,8 @@ func newFamily(p Policy, listed *register, days []time.Time) *family {
 		listed: listed, days: days, generation: 1, documents: p.namesDocuments(), stores: p.stores(), units: p.units(),
 		computed: p.computes(), members: newMembers(days), operations: p.operations(),
 	}
-	p.Tiers, p.Tenants = cloneTiers(p.Tiers), nil
-	p.Parameters, p.Custom = maps.Clone(p.Parameters), cloneMap(p.Custom, CustomRule.clone)
-	p.Backstop = clonePointer(p.Backstop, Backstop.clone)
-	f.policy, f.carried = p, distinct(slices.Collect(maps.Values(p.Parameters)))
+	p.Tenants = nil
+	f.policy, f.carried = p.clone(), distinct(slices.Collect(maps.Values(p.Parameters)))
 	return f
 }
 

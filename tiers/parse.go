@@ -62,7 +62,7 @@ func load(data []byte, most int) (Policy, *Snapshot, error) {
 		return Policy{}, nil, err
 	}
 	f.warn(d.mistake)
-	f.lines = linesOf(root)
+	f.lines = d.lines
 	return policy, f.at(time.Now(), bucket.Enforce), nil
 }
 

@@ -268,7 +268,8 @@ func (t *trace) now() setting {
 }
 
 func (t *trace) provenance() Provenance {
-	p := Provenance{Tier: t.by, Rule: t.rule, Line: t.from.family.lines.of(t.last), Mode: placeDefault, FailMode: placeDefault}
+	place, _ := t.from.family.lines.of(t.last)
+	p := Provenance{Tier: t.by, Rule: t.rule, Line: place.line, Mode: placeDefault, FailMode: placeDefault}
 	today := t.setting.as(moment{day: t.from.day(), early: t.from.early}).mode
 	switch {
 	case today < t.from.strictest:

@@ -2,8 +2,6 @@ package tiers
 
 import (
 	"fmt"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Throttle is what the adaptive throttle does with the operations of a tenant while servers are overloaded. The zero value is shed first, with
@@ -96,18 +94,5 @@ func (c *checker) throttle(at path, t *Throttle) {
 	}
 	if t.Floor < 0 || t.Floor > maxThrottleFloor {
 		c.fail(at.to("floor"), "floor %d; 1 to %d per cent fit", t.Floor, maxThrottleFloor)
-	}
-}
-
-// throttle reads that of a tier or an exception.
-func (d *decoder) throttle(into **Throttle) func(path, *yaml.Node) {
-	return func(at path, node *yaml.Node) {
-		var t Throttle
-		d.fields(at, node, []field{
-			{"acts", d.text(&t.Acts)},
-			{"order", d.number(&t.Order)},
-			{"floor", d.number(&t.Floor)},
-		})
-		*into = &t
 	}
 }
