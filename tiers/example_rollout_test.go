@@ -6,7 +6,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// A policy is tried beside the live one, and then takes its place.
+// A policy is tried beside the live one.
 func ExampleRollout() {
 	perMinute := func(capacity int64) tiers.Policy {
 		return tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
@@ -21,14 +21,17 @@ func ExampleRollout() {
 		fmt.Println(err)
 		return
 	}
-	// Days later, after a look at the metric ratelimit.candidate.decisions:
-	if err := rollout.Promote(); err != nil {
-		fmt.Println(err)
-		return
+	// The metric ratelimit.candidate.decisions says what it would do.
+	id, candidate := rollout.Candidate()
+	for _, policy := range []*tiers.Snapshot{rollout.Snapshot(), candidate} {
+		rules := policy.Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{})
+		fmt.Println(rules.Buckets[0].Limits.All()[0].Capacity)
 	}
-	rules := rollout.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{})
-	fmt.Println(rules.Buckets[0].Limits.All()[0].Capacity)
-	// Output: 600
+	fmt.Println(id)
+	// Output:
+	// 1000
+	// 600
+	// tighter-2026-11
 }
 
 // A limit that was tried in mode shadow is enforced for one tenant in ten, on every instance for the same ones.

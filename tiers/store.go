@@ -14,19 +14,6 @@ type Checker interface {
 	Check(check func(*Snapshot) error) error
 }
 
-// checks are those that a source was given. The zero value has none; its owner guards it.
-type checks []func(*Snapshot) error
-
-// pass returns the first thing that is wrong with a policy.
-func (c checks) pass(s *Snapshot) error {
-	for _, check := range c {
-		if err := check(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // forward gives the check to a source, or asks it about the current policy of one that is no [Checker].
 func forward(source Source, check func(*Snapshot) error) error {
 	if checker, ok := source.(Checker); ok {

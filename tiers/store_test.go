@@ -1,8 +1,6 @@
 package tiers_test
 
 import (
-	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -33,36 +31,4 @@ func TestATenantHasTheStoreOfItsExceptionOrElseOfItsTier(t *testing.T) {
 	require.Equal(t, "bank", snapshot.Rules(tiers.Subject{Tenant: "bank", Exempt: true}, tiers.Selection{}).Store, "its claims are kept there")
 	require.Equal(t, []string{"bank", "eu", "pro"}, snapshot.Stores())
 	require.Equal(t, []string{"bank", "eu", "pro"}, snapshot.AtMost(bucket.Shadow).Stores())
-}
-
-var errUnknownStore = errors.New("no such store")
-
-// knows returns a check for policies that ask for no other stores.
-func knows(stores ...string) func(*tiers.Snapshot) error {
-	return func(s *tiers.Snapshot) error {
-		for _, name := range s.Stores() {
-			if !slices.Contains(stores, name) {
-				return errUnknownStore
-			}
-		}
-		return nil
-	}
-}
-
-func TestACandidateThatDoesNotPassACheckIsNotPromoted(t *testing.T) {
-	t.Parallel()
-	compile := func(store string) *tiers.Snapshot {
-		snapshot, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{"free": {Limits: perMinute, Store: store}}})
-		require.NoError(t, err)
-		return snapshot
-	}
-	rollout := tiers.NewRollout(compile(""))
-	require.NoError(t, rollout.Check(knows("eu")))
-	require.NoError(t, rollout.Propose("next", compile("us")))
-	require.ErrorIs(t, rollout.Promote(), errUnknownStore)
-	require.Empty(t, rollout.Snapshot().Stores())
-	require.NoError(t, rollout.Propose("next", compile("eu")))
-	require.NoError(t, rollout.Promote())
-	require.Equal(t, []string{"eu"}, rollout.Snapshot().Stores())
-	require.ErrorIs(t, rollout.Check(knows()), errUnknownStore, "what was promoted is the current policy")
 }

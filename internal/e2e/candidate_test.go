@@ -114,8 +114,8 @@ func TestAChargeIsTriedUnderACandidateThatAdmitted(t *testing.T) {
 	require.Equal(t, takes[0].Result.Candidate.Limits[0].Remaining-30, takes[1].Result.Candidate.Limits[0].Remaining)
 }
 
-// TestAPromotionUnderLoadKeepsWhatWasSpent counts what is admitted while one policy follows another.
-func TestAPromotionUnderLoadKeepsWhatWasSpent(t *testing.T) {
+// TestACandidateThatIsPublishedKeepsWhatWasSpent counts what is admitted while one policy follows another.
+func TestACandidateThatIsPublishedKeepsWhatWasSpent(t *testing.T) {
 	t.Parallel()
 	const price = 22
 	// Nothing comes back while the test runs: a point takes longer.
@@ -129,8 +129,10 @@ func TestAPromotionUnderLoadKeepsWhatWasSpent(t *testing.T) {
 	store := patientStore(t)
 	var replicas []*inProcess
 	var rollouts []*tiers.Rollout
+	var live changing
+	live.Store(yearly(20))
 	for range 2 {
-		rollout := tiers.NewRollout(yearly(20))
+		rollout := tiers.NewRollout(&live)
 		rollouts = append(rollouts, rollout)
 		replicas = append(replicas, newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Policy = rollout }))
 	}
@@ -158,18 +160,17 @@ func TestAPromotionUnderLoadKeepsWhatWasSpent(t *testing.T) {
 	spend(8)
 	require.EqualValues(t, 20, admitted.Load(), "the candidate admits nothing")
 	var group sync.WaitGroup
-	for _, rollout := range rollouts {
-		group.Go(func() {
-			if err := rollout.Promote(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	group.Go(func() { live.Store(yearly(35)) })
 	spend(8)
 	group.Wait()
 	spend(4)
 	require.EqualValues(t, 35, admitted.Load(), "what was spent before counts")
 }
+
+// changing is a source whose policy its owner replaces.
+type changing struct{ atomic.Pointer[tiers.Snapshot] }
+
+func (c *changing) Snapshot() *tiers.Snapshot { return c.Load() }
 
 func TestACandidateIsTriedWithItsRulesForDocuments(t *testing.T) {
 	t.Parallel()
