@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -286,5 +289,75 @@ func (c *Config) warnOfClients() {
 				slog.String("code", hazard.Code), slog.String("seen", hazard.Seen),
 				slog.String("why", hazard.Why), slog.String("remedy", hazard.Remedy))
 		}
+	}
+}
+
+// AnswerConfig bounds what leaves the server. A price bounds objects and calls of resolvers, and not how long their texts
+// are. The zero value is the default in each field.
+type AnswerConfig struct {
+	// MaxBytes is how many bytes the answer of one operation may have: its data as JSON with the messages of its errors,
+	// before it is compressed, in all of its parts together; each event of a subscription is an answer of its own. Bytes are
+	// counted while fields complete and again while the answer is written, so that what goes beyond is not built: no further
+	// resolver is called but those of root fields of a mutation, and the client gets an error of code
+	// [ratelimitclient.CodeQueryLimitExceeded] in the place of all data. Nothing is given back of what was charged. It holds
+	// for everybody, in each mode, exempt or not. Zero means 8 MiB, [None] no bound.
+	MaxBytes int64
+}
+
+const defaultMaxAnswer = 8 << 20
+
+// RuleResponseBytes is the rule that an answer beyond [AnswerConfig.MaxBytes] breaks, in the Shape of a [RefusedError].
+const RuleResponseBytes cost.Rule = "responseBytes"
+
+func (c *AnswerConfig) validate(fail failFunc) {
+	countOrNone(fail, "Answer.MaxBytes", c.MaxBytes)
+}
+
+// ProxyConfig says which proxies stand in front of the server, so that it knows the addresses of clients. The zero value
+// trusts none: the peer of a connection is the client, whatever the headers say.
+type ProxyConfig struct {
+	// Trusted are the networks whose word on the address of a client is taken. One that no peer can ever be of is a
+	// mistake, such as ::ffff:10.0.0.0/104: IPv4 addresses are compared as such, as 10.0.0.0/8.
+	Trusted []netip.Prefix
+	// Header is the one in which trusted proxies append addresses, with or without a port, separated by commas. Empty means
+	// X-Forwarded-For.
+	Header string
+}
+
+// Client returns the address of the client of a request that came from the peer: IPv4 addresses in IPv6 as IPv4. It is
+// invalid if the peer is. Forwarded addresses are read from the right as long as a trusted proxy has written them, so
+// that no client can choose its address by sending the header itself.
+func (c *ProxyConfig) Client(peer netip.Addr, header http.Header) netip.Addr {
+	return (*inbound.Proxies)(c).Client(peer, header)
+}
+
+// validate reports every mistake.
+func (c *ProxyConfig) validate(fail failFunc) { (*inbound.Proxies)(c).Check(fail) }
+
+// None is the value of a number for none at all, where a field says so. Zero is always the default, and any other
+// negative number is a mistake.
+const None = backend.None
+
+// failFunc takes what is wrong with a field of a [Config].
+type failFunc func(format string, args ...any)
+
+// countOrNone fails for a negative number that is not [None].
+func countOrNone(fail failFunc, field string, value int64) {
+	if value < None {
+		fail("%s is %d, want 0 or more, or None", field, value)
+	}
+}
+
+// orNone fails for a number that is not from zero to most, nor [None].
+func orNone[T int | time.Duration](fail failFunc, field string, value, most T) {
+	if value < None || value > most {
+		fail("%s is %v, want up to %v, or None", field, value, most)
+	}
+}
+
+// within fails for a number that is not from least to most, and so for NaN.
+func within[T cmp.Ordered](fail failFunc, field string, value, least, most T) {
+	if inside := value >= least && value <= most; !inside {
+		fail("%s is %v, want %v to %v", field, value, least, most)
 	}
 }

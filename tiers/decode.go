@@ -22,8 +22,8 @@ type decoder struct {
 	spoiled map[path]bool
 	// misspelled has the mappings with an unknown key, which may be the one that is missing.
 	misspelled map[path]bool
-	// keys are those of the types that were met, in the order of their fields.
-	keys map[reflect.Type][]string
+	// fieldsOf are those of the types that were met.
+	fieldsOf map[reflect.Type][]field
 }
 
 func newDecoder(root *yaml.Node) *decoder {
@@ -33,7 +33,7 @@ func newDecoder(root *yaml.Node) *decoder {
 		broken:     make(map[path]bool),
 		spoiled:    make(map[path]bool),
 		misspelled: make(map[path]bool),
-		keys:       make(map[reflect.Type][]string),
+		fieldsOf:   make(map[reflect.Type][]field),
 	}
 }
 
@@ -97,34 +97,49 @@ func (d *decoder) names(at path, node *yaml.Node, into reflect.Value) {
 	})
 }
 
+// field is a key that fits, and where its value belongs.
+type field struct {
+	key   string
+	index []int
+}
+
 // fields reads a mapping whose keys are fixed.
 func (d *decoder) fields(at path, node *yaml.Node, into reflect.Value) {
-	keys := d.keysOf(into.Type())
+	known := d.known(into.Type())
 	d.mapping(at, node, func(name string, child path, value *yaml.Node) {
-		i := slices.Index(keys, name)
-		switch {
-		case i < 0:
+		i := slices.IndexFunc(known, func(f field) bool { return f.key == name })
+		if i < 0 {
+			keys := make([]string, len(known))
+			for i := range known {
+				keys[i] = known[i].key
+			}
 			d.misspelled[at] = true
 			d.fail(child, "unknown key; "+strings.Join(keys, ", ")+" fit")
-		case name == "enforceFrom" && isDate(value):
-			into.Field(i).SetString(value.Value)
-		default:
-			d.value(child, value, into.Field(i).Addr())
+			return
 		}
+		part := into.FieldByIndex(known[i].index)
+		if name == "enforceFrom" && isDate(value) {
+			part.SetString(value.Value)
+			return
+		}
+		d.value(child, value, part.Addr())
 	})
 }
 
-// keysOf returns the keys of the fields of a type.
-func (d *decoder) keysOf(of reflect.Type) []string {
-	keys, known := d.keys[of]
-	if !known {
-		for i := range of.NumField() {
-			key, _, _ := strings.Cut(of.Field(i).Tag.Get("yaml"), ",")
-			keys = append(keys, key)
-		}
-		d.keys[of] = keys
+// known returns the fields of a type, with those of the types that it embeds.
+func (d *decoder) known(of reflect.Type) []field {
+	fields, met := d.fieldsOf[of]
+	if met {
+		return fields
 	}
-	return keys
+	for _, f := range reflect.VisibleFields(of) {
+		if !f.Anonymous {
+			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			fields = append(fields, field{key, f.Index})
+		}
+	}
+	d.fieldsOf[of] = fields
+	return fields
 }
 
 // mapping visits the entries of a mapping whose keys are names and unique.

@@ -31,20 +31,11 @@ func isDocumentID(spelling string) bool {
 }
 
 // namesDocuments reports whether a policy has a rule for a document.
-func (p *Policy) namesDocuments() bool {
-	for _, t := range p.Tiers {
-		_, personal := t.Users.split()
-		if anyDocument(t.Operations) || anyDocument(personal) {
-			return true
-		}
-	}
-	for _, x := range p.Tenants {
-		_, personal := x.Users.split()
-		if anyDocument(x.Operations) || anyDocument(personal) {
-			return true
-		}
-	}
-	return false
+func (p *Policy) namesDocuments() (named bool) {
+	p.eachOperations(func(r ruled) {
+		named = named || anyDocument(r.operations) || anyDocument(r.personal)
+	})
+	return named
 }
 
 func anyDocument[T any](rules map[string]T) bool {

@@ -72,7 +72,7 @@ func (u *UserRule) split() (*OwnerRule, map[string]OwnerRule) {
 	if u == nil {
 		return nil, nil
 	}
-	return &OwnerRule{Mode: u.Mode, EnforceFrom: u.EnforceFrom, FailMode: u.FailMode, Limits: u.Limits}, u.Operations
+	return &u.OwnerRule, u.Operations
 }
 
 // split is that of [UserRule].
@@ -80,9 +80,7 @@ func (x *UserException) split() (*OwnerException, map[string]OwnerRule) {
 	if x == nil {
 		return nil, nil
 	}
-	return &OwnerException{
-		Mode: x.Mode, EnforceFrom: x.EnforceFrom, FailMode: x.FailMode, Limits: x.Limits, ByName: x.ByName,
-	}, x.Operations
+	return &x.OwnerException, x.Operations
 }
 
 func mergePersonal(rules, changes map[string]OwnerRule) map[string]OwnerRule {
@@ -92,11 +90,7 @@ func mergePersonal(rules, changes map[string]OwnerRule) map[string]OwnerRule {
 	merged := make(map[string]OwnerRule, len(rules)+len(changes))
 	maps.Copy(merged, rules)
 	for spelling, change := range changes {
-		rule := merged[spelling]
-		rule.Mode, rule.EnforceFrom = mergeMode(rule.Mode, rule.EnforceFrom, change.Mode, change.EnforceFrom)
-		rule.FailMode = cmp.Or(change.FailMode, rule.FailMode)
-		rule.Limits = mergeLimits(rule.Limits, change.Limits)
-		merged[spelling] = rule
+		merged[spelling] = mergeOwner(merged[spelling], change)
 	}
 	return merged
 }
@@ -137,17 +131,19 @@ func mergeUnits(units, changes map[string][]string) map[string][]string {
 func mergeOwners(tier *OwnerRule, x *OwnerException) OwnerException {
 	var merged OwnerException
 	if tier != nil {
-		merged = OwnerException{
-			Mode: tier.Mode, EnforceFrom: tier.EnforceFrom, FailMode: tier.FailMode, Limits: tier.Limits,
-		}
+		merged.OwnerRule = *tier
 	}
 	if x != nil {
-		merged.Mode, merged.EnforceFrom = mergeMode(merged.Mode, merged.EnforceFrom, x.Mode, x.EnforceFrom)
-		merged.FailMode = cmp.Or(x.FailMode, merged.FailMode)
-		merged.Limits = mergeLimits(merged.Limits, x.Limits)
-		merged.ByName = x.ByName
+		merged.OwnerRule, merged.ByName = mergeOwner(merged.OwnerRule, x.OwnerRule), x.ByName
 	}
 	return merged
+}
+
+func mergeOwner(rule, change OwnerRule) OwnerRule {
+	rule.Mode, rule.EnforceFrom = mergeMode(rule.Mode, rule.EnforceFrom, change.Mode, change.EnforceFrom)
+	rule.FailMode = cmp.Or(change.FailMode, rule.FailMode)
+	rule.Limits = mergeLimits(rule.Limits, change.Limits)
+	return rule
 }
 
 func mergeLimits(limits, changes map[string]*Limit) map[string]*Limit {

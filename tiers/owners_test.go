@@ -199,9 +199,9 @@ tenants:
 			"pro": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 1, Per: tiers.Minute}}},
 		}, Tenants: make(map[string]tiers.Exception)}
 		for i := range 200 {
-			policy.Tenants[fmt.Sprint(i)] = tiers.Exception{Teams: &tiers.OwnerException{
+			policy.Tenants[fmt.Sprint(i)] = tiers.Exception{Teams: &tiers.OwnerException{OwnerRule: tiers.OwnerRule{
 				Limits: map[string]*tiers.Limit{"minute": {Capacity: 2, Per: tiers.Minute}},
-			}}
+			}}}
 		}
 		s, err := tiers.Compile(policy)
 		require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestNamedTeamsAndUsersAreBounded(t *testing.T) {
 	for i := range 3 * maxCompiled / maxTiers {
 		named[fmt.Sprint(i)] = tiers.OwnerRule{Limits: map[string]*tiers.Limit{"minute": {Capacity: 1, Per: tiers.Minute}}}
 	}
-	policy.Tenants["acme"] = tiers.Exception{Users: &tiers.UserException{ByName: named}}
+	policy.Tenants["acme"] = tiers.Exception{Users: &tiers.UserException{OwnerException: tiers.OwnerException{ByName: named}}}
 	_, err := tiers.Compile(policy)
 	require.ErrorContains(t, err, "tenants: the policy comes to more than 524288 limits")
 }

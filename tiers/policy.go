@@ -191,48 +191,29 @@ type OwnerRule struct {
 
 // UserRule is what holds for each user of the tenants of a tier. The zero value is a mistake.
 type UserRule struct {
-	// Mode is off, shadow, warn or enforce, for the limits that name none. Empty means that of the tenant.
-	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
-	// EnforceFrom goes with the mode, as in [Policy].
-	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode is bounded, closed, local or open, for the limits that name none. Empty means that of the tenant.
-	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
-	// Limits are the budgets of each user by name.
-	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
+	// OwnerRule is what holds for all operations of each user.
+	OwnerRule `yaml:",inline"`
 	// Operations are budgets that each user has for operations alone, by root field as in [Tier.Operations]. Their
-	// limits in requests count the calls that match.
+	// limits in requests count the calls that match. In an exception they are added to those that each user has, or merged
+	// with the one of the same spelling.
 	Operations map[string]OwnerRule `yaml:"operations,omitempty" json:"operations,omitempty"`
+}
+
+// OwnerException is what is different for the teams, or the users, of one tenant. The zero value is a mistake.
+type OwnerException struct {
+	// OwnerRule has a mode and a fail mode that replace those which the tier has for them, and limits that are added to those
+	// of the tier or replace the one of the same name whole.
+	OwnerRule `yaml:",inline"`
+	// ByName are single ones, with what is different for them again.
+	ByName map[string]OwnerRule `yaml:"byName,omitempty" json:"byName,omitempty"`
 }
 
 // UserException is what is different for the users of one tenant. The zero value is a mistake.
 type UserException struct {
-	// Mode replaces that which the tier has for users.
-	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
-	// EnforceFrom goes with the mode, as in [Policy].
-	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode replaces that which the tier has for users.
-	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
-	// Limits are added to those that the tier has for each user, or replace the one of the same name whole. Nil, which
-	// documents write as null, removes it.
-	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
-	// Operations are added to those that each user has, or merged with the one of the same spelling.
+	// OwnerException is what is different in all operations of the users.
+	OwnerException `yaml:",inline"`
+	// Operations are those of a [UserRule].
 	Operations map[string]OwnerRule `yaml:"operations,omitempty" json:"operations,omitempty"`
-	// ByName are single users, with what is different for them again.
-	ByName map[string]OwnerRule `yaml:"byName,omitempty" json:"byName,omitempty"`
-}
-
-// OwnerException is what is different for the teams of one tenant. The zero value is a mistake.
-type OwnerException struct {
-	// Mode replaces that which the tier has for teams.
-	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
-	// EnforceFrom goes with the mode, as in [Policy].
-	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode replaces that which the tier has for teams.
-	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
-	// Limits are added to those that the tier has for each team, or replace the one of the same name whole. Nil, which documents write as null, removes it.
-	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
-	// ByName are single teams, with what is different for them again.
-	ByName map[string]OwnerRule `yaml:"byName,omitempty" json:"byName,omitempty"`
 }
 
 // OperationRule is what holds for operations that select a root field, besides the rules of their

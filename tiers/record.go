@@ -155,13 +155,11 @@ func (r *Record) exception() Exception {
 	}
 	d.Teams = d.Teams.allocate(d.Allocations.Teams)
 	if len(d.Allocations.Users) > 0 {
-		users, _ := d.Users.split()
-		users = users.allocate(d.Allocations.Users)
-		x := UserException{ByName: users.ByName}
+		var x UserException
 		if d.Users != nil {
 			x = *d.Users
-			x.ByName = users.ByName
 		}
+		x.OwnerException = *x.allocate(d.Allocations.Users)
 		d.Users = &x
 	}
 	return d.Exception

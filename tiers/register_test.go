@@ -24,7 +24,7 @@ func threeTiers() map[string]tiers.Tier {
 		}
 		all[name] = tiers.Tier{
 			Limits: limits, MaxCost: 500,
-			Users:      &tiers.UserRule{Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
+			Users:      &tiers.UserRule{OwnerRule: tiers.OwnerRule{Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}}},
 			Operations: map[string]tiers.OperationRule{"Mutation.export": {Limits: map[string]*tiers.Limit{"hour": {Capacity: 10, Per: tiers.Hour}}}},
 		}
 	}

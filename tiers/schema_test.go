@@ -63,8 +63,10 @@ func TestTheSchemaHasTheKeysOfTheGoTypes(t *testing.T) {
 		require.Equal(t, false, def["additionalProperties"], goType.Name())
 		properties := asObject(t, def["properties"])
 		var keys, required []string
-		for i := range goType.NumField() {
-			field := goType.Field(i)
+		for _, field := range reflect.VisibleFields(goType) {
+			if field.Anonymous {
+				continue
+			}
 			key, option, _ := strings.Cut(field.Tag.Get("json"), ",")
 			require.Equal(t, field.Tag.Get("json"), field.Tag.Get("yaml"), field.Name)
 			keys = append(keys, key)

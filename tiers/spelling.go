@@ -26,19 +26,13 @@ func (s *Snapshot) Units() []bucket.Unit {
 // computes returns the units that operation rules compute.
 func (p *Policy) computes() map[bucket.Unit]bool {
 	units := make(map[bucket.Unit]bool)
-	note := func(rules map[string]OperationRule) {
-		for _, rule := range rules {
+	p.eachOperations(func(r ruled) {
+		for _, rule := range r.operations {
 			for unit := range rule.Units {
 				units[bucket.Unit(unit)] = true
 			}
 		}
-	}
-	for _, t := range p.Tiers {
-		note(t.Operations)
-	}
-	for _, x := range p.Tenants {
-		note(x.Operations)
-	}
+	})
 	return units
 }
 

@@ -60,31 +60,48 @@ func meant(spelling string, fields []string) string {
 	return ""
 }
 
+// ruled is a tier, or the exception of a tenant, with its operation rules and those of its users.
+type ruled struct {
+	at         path
+	exception  bool
+	operations map[string]OperationRule
+	personal   map[string]OwnerRule
+}
+
+// eachOperations yields each tier, and then each exception.
+func (p *Policy) eachOperations(yield func(ruled)) {
+	for _, name := range sorted(p.Tiers) {
+		_, personal := p.Tiers[name].Users.split()
+		yield(ruled{path("").to("tiers").to(name), false, p.Tiers[name].Operations, personal})
+	}
+	for _, name := range sorted(p.Tenants) {
+		_, personal := p.Tenants[name].Users.split()
+		yield(ruled{path("").to("tenants").to(name), true, p.Tenants[name].Operations, personal})
+	}
+}
+
 // operations returns the rules for root fields: all of tiers and of the backstop, and of exceptions the first of each spelling that these do not have.
 func (p *Policy) operations() []namedOperation {
-	var all []namedOperation
-	known := make(map[string]bool)
-	for _, name := range sorted(p.Tiers) {
-		t, at := p.Tiers[name], path("").to("tiers").to(name)
-		_, personal := t.Users.split()
-		all = appendOperations(all, at.to("operations"), t.Operations)
-		all = appendOperations(all, at.to("users").to("operations"), personal)
-	}
+	var all, ofTenants []namedOperation
+	p.eachOperations(func(r ruled) {
+		into := &all
+		if r.exception {
+			into = &ofTenants
+		}
+		*into = appendOperations(*into, r.at.to("operations"), r.operations)
+		*into = appendOperations(*into, r.at.to("users").to("operations"), r.personal)
+	})
 	if b := p.Backstop; b != nil {
 		all = appendOperations(all, path("").to("backstop").to("operations"), b.Operations)
 	}
+	known := make(map[string]bool)
 	for i := range all {
 		known[all[i].spelling] = true
 	}
-	for _, name := range sorted(p.Tenants) {
-		x, at := p.Tenants[name], path("").to("tenants").to(name)
-		_, personal := x.Users.split()
-		own := appendOperations(nil, at.to("operations"), x.Operations)
-		for _, named := range appendOperations(own, at.to("users").to("operations"), personal) {
-			if !known[named.spelling] {
-				known[named.spelling] = true
-				all = append(all, named)
-			}
+	for _, named := range ofTenants {
+		if !known[named.spelling] {
+			known[named.spelling] = true
+			all = append(all, named)
 		}
 	}
 	return all

@@ -28,7 +28,7 @@ func tellingPolicy(t *testing.T, hide tiers.Hide) *tiers.Snapshot {
 		Tiers: map[string]tiers.Tier{
 			"told": {
 				MaxCost: 9001, Limits: minute(7919), Hide: &hide, CostReport: true, CostValidate: true,
-				Users: &tiers.UserRule{Limits: minute(7907)},
+				Users: &tiers.UserRule{OwnerRule: tiers.OwnerRule{Limits: minute(7907)}},
 				Operations: map[string]tiers.OperationRule{
 					"Query.us*":  {Limits: minute(7901)},
 					"Query.use*": {Limits: minute(7883)},
