@@ -195,10 +195,15 @@ func (c *checker) ownerRule(at path, rule *OwnerRule, before map[string]*Limit, 
 	if rule == nil {
 		return
 	}
-	c.modes(at, rule.Mode, rule.EnforceFrom, rule.FailMode)
 	if len(rule.Limits) == 0 {
 		c.lacks(at, empty, "an empty rule; limits fit")
 	}
+	c.owner(at, rule, before, nothingToRemove)
+}
+
+// owner checks the modes and the limits of an owner.
+func (c *checker) owner(at path, rule *OwnerRule, before map[string]*Limit, nothingToRemove string) {
+	c.modes(at, rule.Mode, rule.EnforceFrom, rule.FailMode)
 	c.limits(at.to("limits"), rule.Limits, before, nothingToRemove)
 	c.undivided(at.to("limits"), rule.Limits)
 }
@@ -208,23 +213,19 @@ func (c *checker) ownerException(at path, what string, x *OwnerException, tier *
 	if x == nil {
 		return
 	}
-	c.modes(at, x.Mode, x.EnforceFrom, x.FailMode)
 	var before map[string]*Limit
 	if tier != nil {
 		before = tier.Limits
 	}
-	c.limits(at.to("limits"), x.Limits, before, nothingToRemove)
-	c.undivided(at.to("limits"), x.Limits)
+	c.owner(at, &x.OwnerRule, before, nothingToRemove)
 	before = mergeLimits(before, x.Limits)
 	for _, name := range sorted(x.ByName) {
 		rule, at := x.ByName[name], at.to("byName").to(name)
 		c.longName(at, "the name of "+what, name)
-		c.modes(at, rule.Mode, rule.EnforceFrom, rule.FailMode)
 		if rule.Mode == "" && rule.FailMode == "" && len(rule.Limits) == 0 {
 			c.lacks(at, empty, "an empty exception; limits or a mode fit")
 		}
-		c.limits(at.to("limits"), rule.Limits, before, nothingToRemove)
-		c.undivided(at.to("limits"), rule.Limits)
+		c.owner(at, &rule, before, nothingToRemove)
 	}
 }
 

@@ -33,14 +33,12 @@ func (c *checker) personal(at path, rules, before map[string]OwnerRule, nothingT
 	for _, spelling := range sorted(rules) {
 		rule, at := rules[spelling], at.to(spelling)
 		c.spelling(at, spelling)
-		c.modes(at, rule.Mode, rule.EnforceFrom, rule.FailMode)
 		_, changes := before[spelling]
 		changes = changes && (rule.Mode != "" || rule.FailMode != "")
 		if len(rule.Limits) == 0 && !changes {
 			c.lacks(at, empty, "an empty rule; limits fit")
 		}
-		c.limits(at.to("limits"), rule.Limits, before[spelling].Limits, nothingToRemove)
-		c.undivided(at.to("limits"), rule.Limits)
+		c.owner(at, &rule, before[spelling].Limits, nothingToRemove)
 	}
 }
 
