@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -203,4 +204,22 @@ func (r *Record) amounts(rules *tiers.Rules) bucket.Amounts {
 		asked = append(asked, bucket.Amount{Unit: bucket.Requests, N: 1})
 	}
 	return asked
+}
+
+// NotJudged returns what of the policies a replay of records does not judge as a server does, because nobody knows what is asked of it
+// ([tiers.Snapshot.Unrecorded]), and the units that they count and no record has: at most 32 things, sorted.
+func NotJudged(known tiers.Recorded, recorded map[bucket.Unit]bool, policies ...*tiers.Snapshot) []string {
+	const shown = 32
+	var all []string
+	for _, policy := range policies {
+		all = append(all, policy.Unrecorded(known)...)
+		for _, unit := range policy.Counted() {
+			if unit != bucket.Points && unit != bucket.Requests && !recorded[unit] {
+				all = append(all, fmt.Sprintf("limits in %s", unit))
+			}
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(shown, len(all))]
 }
