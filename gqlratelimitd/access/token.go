@@ -52,25 +52,26 @@ var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(b
 // Token is what is known of a token. The token itself is shown once, when it is issued, and is nowhere else.
 type Token struct {
 	// ID names the token. It is no secret, and part of the token.
-	ID string
-	// Hash is the SHA-256 of the token. That is enough: a token has 256 random bits, and nobody can try them all.
-	Hash [sha256.Size]byte
+	ID string `json:"id"`
+	// Hash is the SHA-256 of the token, which is told to nobody. That is enough: a token has 256 random bits, and nobody can try them all.
+	Hash [sha256.Size]byte `json:"-"`
 	// Subject is whom it is for, the name of a person or of a program.
-	Subject string
+	Subject string `json:"subject"`
 	// Owner is the [Actor.Person] who answers for it, and has issued it. It is empty where the bootstrap token has: that person
 	// answers for themselves.
-	Owner string
+	Owner string `json:"owner,omitempty"`
 	// Roles and Tenants are those of the actor.
-	Roles   []Role
-	Tenants []string
+	Roles   []Role   `json:"roles,omitempty"`
+	Tenants []string `json:"tenants,omitempty"`
 	// Bootstrap says that it is the bootstrap token.
-	Bootstrap bool
+	Bootstrap bool `json:"bootstrap,omitempty"`
 	// Issued and Expires are when it was issued, and from when on it does not hold.
-	Issued, Expires time.Time
+	Issued  time.Time `json:"issued"`
+	Expires time.Time `json:"expires"`
 	// Used is when it was used last, to [UsedEvery]; of the bootstrap token, when it was exchanged. Zero means never.
-	Used time.Time
+	Used time.Time `json:"used,omitzero"`
 	// Revoked is when it was revoked. Zero means not.
-	Revoked time.Time
+	Revoked time.Time `json:"revoked,omitzero"`
 }
 
 // TokenStore is where tokens are kept. It is safe for concurrent use.

@@ -27,11 +27,11 @@ type Config struct {
 	// returns is the caller's.
 	Instances Instances
 	Relay     func() relay.Status
-	// Modes are the mode switches of the instances. Nil is a daemon without a Redis: what changes them is [ErrNoModes].
+	// Modes are the mode switches of the instances. Nil is a daemon without a Redis: what changes them is [ErrNoRedis].
 	Modes *redisswitch.Switches
 	// Budgets is the store of budgets of the instances, which [Control.Usage] reads. Nil is none.
 	Budgets Budgets
-	// Webhooks is what endpoints of tenants take. Nil is a daemon without them: what is about them is [ErrNoWebhooks].
+	// Webhooks is what endpoints of tenants take. Nil is a daemon without them: what is about them is [ErrNoRedis].
 	Webhooks *WebhookConfig
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
 	// nothing.

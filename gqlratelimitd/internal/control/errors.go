@@ -23,8 +23,8 @@ var (
 	// ErrPolicyChanged says that nothing was changed, because another policy was published each time that this was checked against the newest one. It is an
 	// [ErrConflict] that is over by itself: the same request may be sent again.
 	ErrPolicyChanged = fmt.Errorf("%w: the policy was replaced each time that this was checked against it: send it again", ErrConflict)
-	// ErrNoWebhooks says that the daemon brings events to nobody.
-	ErrNoWebhooks = errors.New("control: the daemon has no webhooks")
+	// ErrNoRedis says that the daemon knows no Redis, where budgets, mode switches and events are.
+	ErrNoRedis = errors.New("control: the daemon knows no Redis")
 )
 
 // ConflictError is an [ErrConflict]. It is that of the store, which those above control do not know.

@@ -98,13 +98,10 @@ func (s Scope) of(name string) (tenant, operation string) {
 	return "", ""
 }
 
-// ErrNoModes says that the daemon knows no Redis, where mode switches are.
-var ErrNoModes = errors.New("control: the daemon knows no Redis")
-
 // readModes returns the switches as they are in the Redis.
 func (c *Control) readModes(ctx context.Context) (*redisswitch.Draft, error) {
 	if c.cfg.Modes == nil {
-		return nil, ErrNoModes
+		return nil, ErrNoRedis
 	}
 	d, err := c.cfg.Modes.Read(ctx)
 	if err != nil {
@@ -162,7 +159,7 @@ func awayUnlessMoved(err error) error {
 }
 
 // SwitchMode eases modes in an emergency: [access.SwitchMode], of a tenant or of all. It ends by itself. It is in force as soon as instances
-// have read it. The error is [ErrNoModes] without a Redis, and [ErrAway] if that does not answer.
+// have read it. The error is [ErrNoRedis] without a Redis, and [ErrAway] if that does not answer.
 func (c *Control) SwitchMode(ctx context.Context, r Request, in SwitchInput) (*ModeSwitch, error) {
 	return c.changeModes(ctx, r, in.Scope.action(access.SwitchMode, in.Name), in, func(draft *redisswitch.Draft) (*ModeSwitch, done, *redisswitch.Switch, error) {
 		if err := c.checkSwitch(ctx, &in); err != nil {
@@ -325,7 +322,7 @@ func (c *Control) ModeSwitches(ctx context.Context, actor access.Actor) (found [
 // easings returns what the switches in the Redis say: nothing where there is none.
 func (c *Control) easings(ctx context.Context) ([]tiers.Easing, error) {
 	draft, err := c.readModes(ctx)
-	if errors.Is(err, ErrNoModes) {
+	if errors.Is(err, ErrNoRedis) {
 		return nil, nil
 	}
 	if err != nil {

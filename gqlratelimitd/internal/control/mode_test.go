@@ -85,7 +85,7 @@ func TestModesWithoutARedisAreNotChanged(t *testing.T) {
 	modes, err := redisswitch.New(redisswitch.Config{Client: redistest.Connect(t, server.Addr)})
 	require.NoError(t, err)
 	server.Kill()
-	for want, cfg := range map[error]control.Config{control.ErrNoModes: {}, control.ErrAway: {Modes: modes}} {
+	for want, cfg := range map[error]control.Config{control.ErrNoRedis: {}, control.ErrAway: {Modes: modes}} {
 		s := newScene(t, cfg)
 		s.now = time.Now()
 		before := s.dump()

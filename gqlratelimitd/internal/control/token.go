@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"slices"
 	"strings"
@@ -11,28 +12,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 )
 
-// Token is what is told of a token: everything but what would let somebody in.
-type Token struct {
-	// ID names the token.
-	ID string `json:"id"`
-	// Subject is whom it is for, and Owner who answers for it: empty where the bootstrap token has issued it.
-	Subject string `json:"subject"`
-	Owner   string `json:"owner,omitempty"`
-	// Roles are what the bearer is, and Tenants those that it is confined to, if any.
-	Roles   []access.Role `json:"roles,omitempty"`
-	Tenants []string      `json:"tenants,omitempty"`
-	// Bootstrap says that it is good for being exchanged for another one, once.
-	Bootstrap bool `json:"bootstrap,omitempty"`
-	// Issued, Expires, Used and Revoked are when: Used the last time, to [access.UsedEvery]. Zero means never.
-	Issued  time.Time `json:"issued"`
-	Expires time.Time `json:"expires"`
-	Used    time.Time `json:"used,omitzero"`
-	Revoked time.Time `json:"revoked,omitzero"`
-}
-
 // IssuedToken is a token that was issued.
 type IssuedToken struct {
-	Token
+	access.Token
 	// Secret is the token itself, for its bearer alone. It is nowhere else, and not in the answer to a repeat under an
 	// idempotency key: who has lost it issues another one.
 	Secret string `json:"-"`
@@ -60,10 +42,10 @@ func (c *Control) IssueToken(ctx context.Context, r Request, in access.TokenRequ
 				return nil, done{}, err
 			}
 		}
-		if err := tx.AddToken(storedToken(issued)); err != nil {
+		if err := tx.AddToken(issued); err != nil {
 			return nil, done{}, err
 		}
-		token := tokenOf(issued)
+		token := shownToken(issued)
 		return &IssuedToken{Token: token, Secret: secret}, done{target: "token " + issued.ID, after: token}, nil
 	})
 	return answer, err
@@ -90,8 +72,8 @@ type RevokeTokenInput struct{ ID string }
 
 // RevokeToken ends a token for ever: [access.RevokeToken], of all tenants that it is confined to. Everybody may end the one that they
 // come with, and those that they have issued. There is [ErrNotFound] if no such token holds.
-func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInput) (*Token, error) {
-	var there *store.Token
+func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInput) (*access.Token, error) {
+	var there *access.Token
 	err := c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
 		there, err = v.Token(in.ID)
 		return err
@@ -116,7 +98,7 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 		}
 		return nil
 	}
-	return mutate(ctx, c, r, a, in, check, func(tx *store.Tx) (*Token, done, error) {
+	return mutate(ctx, c, r, a, in, check, func(tx *store.Tx) (*access.Token, done, error) {
 		was, err := tx.Token(in.ID)
 		if err == nil && !was.Revoked.IsZero() {
 			err = ErrNotFound
@@ -127,15 +109,14 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 		if err := tx.RevokeToken(in.ID); err != nil {
 			return nil, done{}, err
 		}
-		before := tokenOf(accessToken(was))
-		after := before
+		after := shownToken(was)
 		after.Revoked = tx.Now()
-		return &after, done{target: "token " + in.ID, before: before, after: after}, nil
+		return &after, done{target: "token " + in.ID, before: was, after: after}, nil
 	})
 }
 
 // mayRevoke returns why an actor may not revoke a token.
-func mayRevoke(actor access.Actor, token *store.Token) error {
+func mayRevoke(actor access.Actor, token *access.Token) error {
 	switch actor.Method {
 	case access.MethodToken, access.MethodOIDC:
 		own := actor.Method == access.MethodToken && actor.Issuer == access.LocalIssuer && actor.Subject == token.Subject+"#"+token.ID
@@ -172,10 +153,10 @@ func (c *Control) Bootstrap(ctx context.Context, lost bool) (string, error) {
 			secret = ""
 			return nil
 		}
-		if err := tx.AddToken(storedToken(token)); err != nil {
+		if err := tx.AddToken(token); err != nil {
 			return err
 		}
-		return note(ctx, tx, &r, action{Action: access.IssueToken}, &done{target: "token " + token.ID, after: tokenOf(token)})
+		return note(ctx, tx, &r, action{Action: access.IssueToken}, &done{target: "token " + token.ID, after: token})
 	})
 	if err != nil {
 		return "", err
@@ -185,7 +166,7 @@ func (c *Control) Bootstrap(ctx context.Context, lost bool) (string, error) {
 
 // Tokens returns at most n tokens after an ID, by ID, also those that hold no longer: [access.ReadToken]. Those of a tenant are the ones
 // that are confined to it, perhaps among others, which an actor who is confined is not told; without one it is all.
-func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after string, n int) (found []Token, _ error) {
+func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after string, n int) (found []access.Token, _ error) {
 	if err := access.Authorize(actor, access.ReadToken, tenant); err != nil {
 		return nil, err
 	}
@@ -208,8 +189,8 @@ func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after 
 }
 
 // tokenFor is a token as it is told to an actor: who is confined is not told which other tenants there are.
-func tokenFor(actor access.Actor, t *store.Token) Token {
-	token := tokenOf(accessToken(t))
+func tokenFor(actor access.Actor, t *access.Token) access.Token {
+	token := shownToken(t)
 	if actor.Confined() {
 		token.Tenants = slices.DeleteFunc(token.Tenants, func(tenant string) bool { return !slices.Contains(actor.Tenants, tenant) })
 	}
@@ -223,16 +204,12 @@ func (c *Control) TokenStore() access.TokenStore { return tokens{c.cfg.Store} }
 type tokens struct{ db *store.DB }
 
 // Token implements access.TokenStore.
-func (t tokens) Token(ctx context.Context, id string) (*access.Token, error) {
-	var found *store.Token
+func (t tokens) Token(ctx context.Context, id string) (found *access.Token, _ error) {
 	err := t.db.Read(ctx, func(v *store.View) (err error) {
 		found, err = v.Token(id)
 		return err
 	})
-	if err != nil || found == nil {
-		return nil, err
-	}
-	return accessToken(found), nil
+	return found, err
 }
 
 // UseToken implements access.TokenStore.
@@ -240,33 +217,9 @@ func (t tokens) UseToken(ctx context.Context, id string, at time.Time) error {
 	return t.db.Change(ctx, func(tx *store.Tx) error { return tx.UseToken(id, at) })
 }
 
-func storedToken(t *access.Token) *store.Token {
-	roles := make([]string, len(t.Roles))
-	for i, role := range t.Roles {
-		roles[i] = string(role)
-	}
-	return &store.Token{
-		ID: t.ID, Hash: t.Hash[:], Subject: t.Subject, Owner: t.Owner, Roles: roles, Tenants: t.Tenants, Bootstrap: t.Bootstrap,
-		Issued: t.Issued, Expires: t.Expires, Used: t.Used, Revoked: t.Revoked,
-	}
-}
-
-func accessToken(t *store.Token) *access.Token {
-	roles := make([]access.Role, len(t.Roles))
-	for i, role := range t.Roles {
-		roles[i] = access.Role(role)
-	}
-	token := &access.Token{
-		ID: t.ID, Subject: t.Subject, Owner: t.Owner, Roles: roles, Tenants: t.Tenants, Bootstrap: t.Bootstrap,
-		Issued: t.Issued, Expires: t.Expires, Used: t.Used, Revoked: t.Revoked,
-	}
-	copy(token.Hash[:], t.Hash)
-	return token
-}
-
-func tokenOf(t *access.Token) Token {
-	return Token{
-		ID: t.ID, Subject: t.Subject, Owner: t.Owner, Roles: t.Roles, Tenants: t.Tenants, Bootstrap: t.Bootstrap,
-		Issued: t.Issued, Expires: t.Expires, Used: t.Used, Revoked: t.Revoked,
-	}
+// shownToken is a token without its hash, which is told to nobody.
+func shownToken(t *access.Token) access.Token {
+	shown := *t
+	shown.Hash = [sha256.Size]byte{}
+	return shown
 }

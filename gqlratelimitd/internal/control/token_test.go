@@ -45,7 +45,7 @@ func TestATokenLetsItsBearerInUntilItIsRevoked(t *testing.T) {
 	require.NoError(t, err)
 	used := issued.Token
 	used.Used = s.now.Truncate(access.UsedEvery)
-	require.Equal(t, []control.Token{used}, list)
+	require.Equal(t, []access.Token{used}, list)
 	for tenant, want := range map[string]int{"acme": 1, "other": 0} {
 		list, err = s.Tokens(s.ctx(), customer(tenant), tenant, "", 10)
 		require.NoError(t, err)

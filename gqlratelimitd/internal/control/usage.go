@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,9 +13,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
-
-// ErrNoBudgets says that there is no store of budgets: the daemon knows no Redis.
-var ErrNoBudgets = errors.New("control: there is no store of budgets")
 
 // Budgets is the store in which the instances have their budgets: a *bucket.Redis. It is only read.
 type Budgets interface {
@@ -70,7 +66,7 @@ type Budget struct {
 
 // Usage returns what the budgets of a tenant have now: [access.ReadUsage]. Without an operation it has those of all operation rules of
 // the tenant besides; custom limits and budgets that tenants share are not among them. There is [ErrNotFound] before the first policy,
-// and where this daemon cannot read the newest one; [ErrNoBudgets]; and [ErrAway].
+// and where this daemon cannot read the newest one; [ErrNoRedis]; and [ErrAway].
 func (c *Control) Usage(ctx context.Context, actor access.Actor, in EffectiveInput) (*Usage, error) {
 	if err := access.Authorize(actor, access.ReadUsage, in.Tenant); err != nil {
 		return nil, err
@@ -79,7 +75,7 @@ func (c *Control) Usage(ctx context.Context, actor access.Actor, in EffectiveInp
 		return nil, err
 	}
 	if c.cfg.Budgets == nil {
-		return nil, ErrNoBudgets
+		return nil, ErrNoRedis
 	}
 	newest, err := c.current(ctx)
 	if err != nil {

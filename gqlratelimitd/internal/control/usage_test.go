@@ -33,7 +33,7 @@ func TestUsageIsAskedByWhoMayReadTheTenant(t *testing.T) {
 	in := control.EffectiveInput{Tenant: "acme"}
 	s := newScene(t, control.Config{})
 	_, err := s.Usage(s.ctx(), operator, in)
-	require.ErrorIs(t, err, control.ErrNoBudgets)
+	require.ErrorIs(t, err, control.ErrNoRedis)
 	s = newScene(t, control.Config{Budgets: bucket.NewMemory(bucket.MemoryConfig{})})
 	_, err = s.Usage(s.ctx(), operator, in)
 	require.ErrorIs(t, err, control.ErrNotFound, "there is no policy")

@@ -117,7 +117,7 @@ func mutateWebhook[T any](
 		if err := access.Authorize(r.Actor, what, tenant); err != nil {
 			return nil, err
 		}
-		return nil, ErrNoWebhooks
+		return nil, ErrNoRedis
 	}
 	answer, err := mutate(ctx, c, r, action{Action: what, tenant: tenant}, input, check, change)
 	if err == nil {

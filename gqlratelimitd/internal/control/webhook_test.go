@@ -213,9 +213,9 @@ func TestAnEndpointThatCannotBeIsRefused(t *testing.T) {
 	bare, err := control.New(control.Config{Store: s.db})
 	require.NoError(t, err)
 	_, err = bare.Webhooks(s.ctx(), operator, "acme", "", 1)
-	require.ErrorIs(t, err, control.ErrNoWebhooks)
+	require.ErrorIs(t, err, control.ErrNoRedis)
 	_, err = bare.TestWebhook(s.ctx(), by(operator), s.in())
-	require.ErrorIs(t, err, control.ErrNoWebhooks)
+	require.ErrorIs(t, err, control.ErrNoRedis)
 	_, err = control.New(control.Config{Store: s.db, Webhooks: &control.WebhookConfig{}})
 	require.ErrorContains(t, err, "Config.Webhooks")
 }

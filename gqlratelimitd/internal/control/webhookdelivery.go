@@ -54,7 +54,7 @@ func (c *Control) readWebhooks(ctx context.Context, actor access.Actor, tenant s
 		return err
 	}
 	if c.cfg.Webhooks == nil {
-		return ErrNoWebhooks
+		return ErrNoRedis
 	}
 	return c.cfg.Store.Read(ctx, read)
 }

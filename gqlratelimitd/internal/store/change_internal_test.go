@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,7 +20,7 @@ func TestACommitThatFindsTheDiskFullHasChangedNothing(t *testing.T) {
 	_, err = db.write.ExecContext(t.Context(), "PRAGMA max_page_count = 1")
 	require.NoError(t, err)
 	full := db.Change(t.Context(), func(tx *Tx) error {
-		return tx.AddToken(&Token{ID: "a", Hash: make([]byte, 1<<20)})
+		return tx.AddToken(&access.Token{ID: "a", Subject: strings.Repeat("x", 1<<20)})
 	})
 	require.ErrorContains(t, full, "full")
 	require.True(t, refusesCommit(full))

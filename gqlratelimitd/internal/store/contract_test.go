@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
@@ -210,11 +211,11 @@ func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 	both(t, func(s scene) {
 		t, db, c := s.T, s.db, s.clock
 		require.False(t, read(t, db, (*store.View).HasTokens))
-		a := &store.Token{
-			ID: "a", Hash: []byte{0, 1}, Subject: "ci", Owner: "ada", Roles: []string{"viewer", "operator"}, Tenants: []string{"a\"b"},
+		a := &access.Token{
+			ID: "a", Hash: [32]byte{0, 1}, Subject: "ci", Owner: "ada", Roles: []access.Role{access.Viewer, access.Operator}, Tenants: []string{"a\"b"},
 			Bootstrap: true, Issued: c.now, Expires: c.now.Add(time.Hour),
 		}
-		b := &store.Token{ID: "b", Hash: []byte{2}, Subject: "page"}
+		b := &access.Token{ID: "b", Hash: [32]byte{2}, Subject: "page"}
 		change(t, db, func(tx *store.Tx) {
 			require.NoError(t, tx.AddToken(a))
 			there, err := tx.HasTokens()
@@ -222,8 +223,8 @@ func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 			require.False(t, there, "but for bootstrap tokens")
 			require.NoError(t, tx.AddToken(b))
 		})
-		token := func(id string) *store.Token {
-			return read(t, db, func(v *store.View) (*store.Token, error) { return v.Token(id) })
+		token := func(id string) *access.Token {
+			return read(t, db, func(v *store.View) (*access.Token, error) { return v.Token(id) })
 		}
 		require.Equal(t, a, token("a"))
 		require.Equal(t, b, token("b"))
@@ -241,8 +242,8 @@ func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 		require.Equal(t, c.now, token("a").Revoked)
 		require.Equal(t, first, token("b").Revoked)
 		require.Equal(t, c.now, token("b").Used)
-		require.Error(t, db.Change(t.Context(), func(tx *store.Tx) error { return tx.AddToken(&store.Token{ID: "a", Hash: []byte{3}}) }))
-		require.Equal(t, []store.Token{*token("b")}, read(t, db, func(v *store.View) ([]store.Token, error) { return v.Tokens("a", 10) }))
+		require.Error(t, db.Change(t.Context(), func(tx *store.Tx) error { return tx.AddToken(&access.Token{ID: "a", Hash: [32]byte{3}}) }))
+		require.Equal(t, []access.Token{*token("b")}, read(t, db, func(v *store.View) ([]access.Token, error) { return v.Tokens("a", 10) }))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 )
 
@@ -73,7 +74,7 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		require.NoError(t, publishNext(t.Context(), tx))
 		require.NoError(t, tx.PutTenant(&store.Tenant{Name: "acme", Record: []byte("{}")}, 0))
 		require.NoError(t, tx.PutOverride(&store.Override{Tenant: "acme"}, 0))
-		require.NoError(t, tx.AddToken(&store.Token{ID: "a", Hash: []byte{1}}))
+		require.NoError(t, tx.AddToken(&access.Token{ID: "a", Hash: [32]byte{1}}))
 		require.NoError(t, tx.RevokeToken("a"))
 		require.NoError(t, tx.KeepAnswer(&store.Answer{ID: []byte{1}, Request: []byte{1}, Expires: tx.Now()}))
 		require.NoError(t, tx.Dequeue(1))

@@ -3,37 +3,28 @@ package store
 import (
 	"encoding/json"
 	"time"
-)
 
-// Token is who may come in with a token, of which a hash is known.
-type Token struct {
-	// ID names the token. It is no secret.
-	ID string
-	// Hash is that of the secret.
-	Hash []byte
-	// Subject is whom it is for, and Owner who answers for it.
-	Subject, Owner string
-	// Roles are what the bearer is, and Tenants those that it is confined to: none of them if it has none.
-	Roles, Tenants []string
-	// Bootstrap says that it is exchanged for another one.
-	Bootstrap bool
-	// Issued, Expires, Used and Revoked are when, Used the last time, to some minutes. Zero is never.
-	Issued, Expires, Used, Revoked time.Time
-}
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+)
 
 //nolint:gosec // these are names of columns
 const tokenColumns = "id, hash, subject, owner, roles, tenants, bootstrap, issued, expires, used, revoked"
 
-func scanToken(row scanner, t *Token) error {
+func scanToken(row scanner, t *access.Token) error {
 	var bootstrap int64
-	err := row.Scan(&t.ID, &t.Hash, &t.Subject, &t.Owner, names{&t.Roles}, names{&t.Tenants}, &bootstrap,
+	var hash []byte
+	err := row.Scan(&t.ID, &hash, &t.Subject, &t.Owner, names{&t.Roles}, names{&t.Tenants}, &bootstrap,
 		instant{&t.Issued}, instant{&t.Expires}, instant{&t.Used}, instant{&t.Revoked})
 	t.Bootstrap = bootstrap != 0
+	// A hash of another length stays zero, and lets nobody in.
+	if len(hash) == len(t.Hash) {
+		copy(t.Hash[:], hash)
+	}
 	return err
 }
 
-// names is a column of texts.
-type names struct{ of *[]string }
+// names is a column of texts, as a pointer to a list of them.
+type names struct{ of any }
 
 // Scan implements sql.Scanner.
 func (n names) Scan(from any) error {
@@ -48,26 +39,26 @@ func (n names) Scan(from any) error {
 }
 
 // list is texts as they are stored.
-func list(texts []string) string {
+func list[T ~string](texts []T) string {
 	// Texts can be written.
 	text, _ := json.Marshal(texts)
 	return string(text)
 }
 
 // Token returns a token, also one that holds no longer, and nil if there is none.
-func (v *View) Token(id string) (*Token, error) {
+func (v *View) Token(id string) (*access.Token, error) {
 	return one(v, scanToken, "SELECT "+tokenColumns+" FROM token WHERE id = $1", id)
 }
 
 // Tokens returns at most n tokens after an ID, by ID, also those that hold no longer.
-func (v *View) Tokens(after string, n int) ([]Token, error) {
+func (v *View) Tokens(after string, n int) ([]access.Token, error) {
 	return many(v, scanToken, "SELECT "+tokenColumns+" FROM token WHERE id > $1 ORDER BY id LIMIT $2", after, page(n))
 }
 
 // AddToken adds a token, as it is.
-func (tx *Tx) AddToken(t *Token) error {
+func (tx *Tx) AddToken(t *access.Token) error {
 	return tx.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-		t.ID, t.Hash, t.Subject, t.Owner, list(t.Roles), list(t.Tenants), flag(t.Bootstrap),
+		t.ID, t.Hash[:], t.Subject, t.Owner, list(t.Roles), list(t.Tenants), flag(t.Bootstrap),
 		micros(t.Issued), micros(t.Expires), micros(t.Used), micros(t.Revoked))
 }
 

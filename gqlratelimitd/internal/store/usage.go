@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
@@ -139,8 +138,3 @@ func (v *View) UsageGaps(first, until int64) ([]UsageGap, error) {
 	return many(v, func(row scanner, g *UsageGap) error { return row.Scan(&g.First, &g.Until) },
 		"SELECT first_minute, until_minute FROM usage_gap WHERE first_minute < $2 AND until_minute > $1 ORDER BY first_minute LIMIT $3", first, until, MaxPage)
 }
-
-// DayOf is a day, counted since 1970 in UTC.
-func DayOf(at time.Time) int64 { return at.Unix() / secondsOfDay }
-
-const secondsOfDay = 24 * 60 * 60

@@ -73,8 +73,7 @@ func (c *call) fail(ctx context.Context, err error) {
 // toldElsewhere reports whether an error need not be logged: strangers can ask as often as they like while nobody can be authenticated, of
 // which the authenticator tells now and then, and that there is no Redis is no failure.
 func toldElsewhere(err error) bool {
-	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, control.ErrNoBudgets) || errors.Is(err, control.ErrNoWebhooks) ||
-		errors.Is(err, control.ErrNoModes)
+	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, control.ErrNoRedis)
 }
 
 // problemOf says an error in the words of HTTP. It repeats nothing of one that is not for clients.
@@ -127,12 +126,11 @@ func awayProblem(err error) *problem {
 			Status: http.StatusServiceUnavailable, Title: "Redis does not answer", retryAfter: time.Second,
 			Detail: "Nothing is known meanwhile of what is there. Instances do what their fail modes say.",
 		}
-	case errors.Is(err, control.ErrNoWebhooks):
-		return &problem{Status: http.StatusServiceUnavailable, Title: "The daemon knows no Redis", Detail: "Events are there. Start it with -redis."}
-	case errors.Is(err, control.ErrNoModes):
-		return &problem{Status: http.StatusServiceUnavailable, Title: "The daemon knows no Redis", Detail: "Mode switches are there. Start it with -redis."}
-	case errors.Is(err, control.ErrNoBudgets):
-		return &problem{Status: http.StatusServiceUnavailable, Title: "The daemon knows no Redis", Detail: "Budgets are there. Start it with -redis."}
+	case errors.Is(err, control.ErrNoRedis):
+		return &problem{
+			Status: http.StatusServiceUnavailable, Title: "The daemon knows no Redis",
+			Detail: "Budgets, mode switches and events are there. Start it with -redis.",
+		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &problem{Status: http.StatusServiceUnavailable, Title: "It took too long", Detail: "The database is slow or away. Ask again.", retryAfter: time.Second}
 	}

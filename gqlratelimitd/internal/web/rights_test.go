@@ -103,10 +103,7 @@ func (s *scene) foreign(tenant string) string {
 	token, _, err := access.NewToken(actor, access.TokenRequest{Subject: "theirs", Roles: actor.Roles, Tenants: []string{tenant}}, time.Now())
 	require.NoError(s, err)
 	require.NoError(s, s.db.Change(s.Context(), func(tx *store.Tx) error {
-		return tx.AddToken(&store.Token{
-			ID: token.ID, Hash: token.Hash[:], Subject: token.Subject, Owner: token.Owner, Roles: []string{string(access.Viewer)},
-			Tenants: token.Tenants, Issued: token.Issued, Expires: token.Expires,
-		})
+		return tx.AddToken(token)
 	}))
 	return token.ID
 }

@@ -19,7 +19,7 @@ type tokenIn struct {
 
 // tokenOut is a token that was issued. Token is the secret: it is shown once, and missing in the answer to a repeat.
 type tokenOut struct {
-	control.Token
+	access.Token
 
 	Secret string `json:"token,omitempty"`
 }
