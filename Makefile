@@ -147,7 +147,7 @@ fleet: test-tools ## Have 50 processes follow a Redis that breaks, and write the
 	go test -count=1 -v -timeout 20m ./internal/fleettest -all -update
 
 .PHONY: overload
-overload: test-tools ## Make a dependency slow under the adaptive throttle and under thresholds, and write the table of docs/reports/throttle.md, in three minutes
+overload: test-tools ## Make a dependency slow under the adaptive throttle, and write the table of docs/reports/throttle.md, in three minutes
 	go test -count=1 -v -run '^TestTheTableOfTheReport$$' -timeout 20m ./internal/overload -all -update
 
 .PHONY: clients

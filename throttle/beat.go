@@ -23,13 +23,7 @@ const answerWithin = Beat / 2
 // beat ends a beat: it reads the signals, tells the centre, and divides what is to be shed among the tenants.
 func (t *Throttle) beat(ctx context.Context) {
 	now := t.cfg.Clock()
-	values := t.collect(ctx, now)
-	report := t.report(now, values)
-	if t.cfg.Thresholds {
-		t.shedByThresholds(now, values)
-		return
-	}
-	share, err := t.exchange(ctx, report)
+	share, err := t.exchange(ctx, t.report(now, t.collect(ctx, now)))
 	if ctx.Err() != nil {
 		return
 	}
@@ -42,15 +36,8 @@ func (t *Throttle) beat(ctx context.Context) {
 	t.shed()
 }
 
-// read is what the signals of a beat have read, for thresholds.
-type read struct {
-	processor, errors float64
-	latency           time.Duration
-	beat              beat
-}
-
-// collect reads all signals.
-func (t *Throttle) collect(ctx context.Context, now time.Time) read {
+// collect reads all signals, and returns what the operations of the beat came to.
+func (t *Throttle) collect(ctx context.Context, now time.Time) beat {
 	for i := range t.sources {
 		s := &t.sources[i]
 		value, ok := 0.0, false
@@ -62,9 +49,6 @@ func (t *Throttle) collect(ctx context.Context, now time.Time) read {
 		}
 		if ok {
 			t.feed(s.Name, value, s.Target, s.Steep)
-			if s.Name == signalProcessor {
-				t.processor = value
-			}
 		}
 	}
 	t.mu.Lock()
@@ -75,23 +59,23 @@ func (t *Throttle) collect(ctx context.Context, now time.Time) read {
 		t.feed(own.name, p99.Seconds(), own.target.Seconds(), true)
 	}
 	b := t.flow.take(now)
-	r := read{processor: t.processor, latency: b.p99, beat: b}
-	if b.failed > 1 {
-		// One operation alone says nothing.
-		r.errors = float64(b.failed) / float64(b.completed)
-	}
 	if t.cfg.Latency > 0 {
 		// Without operations nothing is late.
 		t.feed(signalLatency, b.p99.Seconds(), t.cfg.Latency.Seconds(), true)
 	}
 	if t.cfg.Errors > 0 {
-		t.feed(signalErrors, r.errors, t.cfg.Errors, true)
+		errors := 0.0
+		if b.failed > 1 {
+			// One operation alone says nothing.
+			errors = float64(b.failed) / float64(b.completed)
+		}
+		t.feed(signalErrors, errors, t.cfg.Errors, true)
 	}
-	return r
+	return b
 }
 
 // report says what this instance has seen in the beat.
-func (t *Throttle) report(now time.Time, r read) Report {
+func (t *Throttle) report(now time.Time, b beat) Report {
 	pressures := t.signals.take(now)
 	t.told.pressed(pressures)
 	// A beat that came late has more in it.
@@ -100,8 +84,8 @@ func (t *Throttle) report(now time.Time, r read) Report {
 		beats = max(0.1, now.Sub(t.since).Seconds()/Beat.Seconds())
 	}
 	t.since = now
-	t.admittedRate += smoothing * (float64(r.beat.admitted)/beats - t.admittedRate)
-	t.completedRate += smoothing * (float64(r.beat.completed)/beats - t.completedRate)
+	t.admittedRate += smoothing * (float64(b.admitted)/beats - t.admittedRate)
+	t.completedRate += smoothing * (float64(b.completed)/beats - t.completedRate)
 	report := Report{Instance: t.cfg.Instance, Admitted: t.admittedRate, Completed: t.completedRate}
 	weight := 0.0
 	for i := range Orders {
@@ -152,27 +136,12 @@ func (t *Throttle) tell(ctx context.Context, err error) {
 // shed divides what the centre said among the tenants.
 func (t *Throttle) shed() {
 	f := &force{at: t.at, shed: t.last.Shed, depth: fill(t.last.Shed, &t.last.Room)}
-	t.divide(f, f.shed > 0)
-}
-
-// shedByThresholds divides what the steps of recipes come to.
-func (t *Throttle) shedByThresholds(now time.Time, r read) {
-	shed := 1 - Thresholds(r.processor, r.latency, t.cfg.Latency, r.errors)
-	f := &force{at: now, shed: shed, alike: true}
-	for i := range f.depth {
-		f.depth[i] = shed
-	}
-	t.divide(f, shed > 0)
-}
-
-// divide says of each tenant what share of it is shed.
-func (t *Throttle) divide(f *force, sheds bool) {
 	for place := range t.crowds {
 		if c := t.crowds[place].Load(); c != nil {
 			c.share(t.kept[place], func(floor uint32) float64 { return f.of(place, float64(floor)/floorWhole) })
 		}
 	}
-	if !sheds {
+	if f.shed <= 0 {
 		f = nil
 	}
 	t.force.Store(f)

@@ -38,10 +38,6 @@ type Config struct {
 	// Sources are signals of the server's own, at most 16.
 	Sources []Source
 
-	// Thresholds sheds by the steps that recipes have, in each instance by itself and all tiers alike, instead of the law: see
-	// [Thresholds]. It is there to compare, and for who wants nothing else. A centre is not asked.
-	Thresholds bool
-
 	// Clock tells the time, for tests. Nil means the system's clock.
 	Clock func() time.Time
 	// Logger is told that the centre does not answer, and that it does again. Nil means slog.Default().
@@ -70,16 +66,13 @@ func (c Config) withDefaults() Config {
 		_, _ = rand.Read(random[:])
 		c.Instance = hex.EncodeToString(random[:])
 	}
-	if c.Thresholds && c.Latency == 0 {
-		c.Latency = recipeLatency
-	}
 	return c
 }
 
 func (c *Config) validate() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("throttle: Config."+format, args...)) }
-	if !c.Thresholds && absent(c.Centre) {
+	if absent(c.Centre) {
 		fail("Centre is nil: set throttle.NewMemory or redisthrottle.New")
 	}
 	if len(c.Instance) > MaxInstanceName {

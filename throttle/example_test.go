@@ -111,9 +111,3 @@ func ExampleThrottle_Signal() {
 	}
 	// Output: too much load
 }
-
-// The steps that recipes have are there to compare: what is kept at 77 % of the processor, a latency of half a second, and no errors.
-func ExampleThresholds() {
-	fmt.Println(throttle.Thresholds(0.77, 500*time.Millisecond, 200*time.Millisecond, 0))
-	// Output: 0.6
-}

@@ -123,46 +123,6 @@ func TestALatencyOfTheServersOwnIsASignal(t *testing.T) {
 	})
 }
 
-func TestThresholdsShedAllTiersAlikeWithoutACentre(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		cfg := quiet(nil)
-		cfg.Thresholds = true
-		one := running(t, cfg)
-		for range 300 {
-			start := one.Begin("a")
-			time.AfterFunc(500*time.Millisecond, func() { one.End(start, false) })
-			time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
-		}
-		require.InDelta(t, 0.4, one.Status().Shed, 1e-9)
-		require.InDelta(t, 0.4, one.Offer("a", 3, 0.9, 1).Share, 1e-9)
-	})
-}
-
-func TestThresholdsAreThoseOfRecipes(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		processor float64
-		latency   time.Duration
-		errors    float64
-		keep      float64
-	}{
-		{0.5, 0, 0, 1},
-		{0.775, 0, 0, 0.75},
-		{0.85, 0, 0, 0.5},
-		{1, 0, 0, 0.1},
-		{2, 0, 0, 0.1},
-		{0, 199 * time.Millisecond, 0, 1},
-		{0, 200 * time.Millisecond, 0, 0.6},
-		{0, 800 * time.Millisecond, 0, 0.2},
-		{0, 0, 0.01, 0.75},
-		{0, 0, 0.05, 0.25},
-		{0.85, 300 * time.Millisecond, 0.5, 0.25},
-	} {
-		require.InDelta(t, c.keep, throttle.Thresholds(c.processor, c.latency, 200*time.Millisecond, c.errors), 1e-9, "%+v", c)
-	}
-}
-
 func TestAThrottleNamesAllMistakesInItsConfiguration(t *testing.T) {
 	t.Parallel()
 	_, err := throttle.New(throttle.Config{

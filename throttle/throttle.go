@@ -49,9 +49,7 @@ type Throttle struct {
 	kept [Orders]float64
 	// overfull says that it was logged that there are too many signals, and mistaken that one has no target or no name. Both are under mu.
 	overfull, mistaken bool
-	// processor is the share of the processors that was read last.
-	processor float64
-	since     time.Time
+	since              time.Time
 }
 
 // force is what is shed in a beat.
@@ -60,17 +58,12 @@ type force struct {
 	at time.Time
 	// depth is how much of what a tier has to spare is shed, by the place in the order.
 	depth [Orders]float64
-	// alike sheds the same of all, without floors.
-	alike bool
 	// shed is the share of the whole load.
 	shed float64
 }
 
 // of is the share that is shed of a tier with a floor.
 func (f *force) of(order int, floor float64) float64 {
-	if f.alike {
-		return f.depth[order]
-	}
 	return f.depth[order] * (1 - floor)
 }
 
@@ -352,8 +345,5 @@ func (t *Throttle) Shutdown(ctx context.Context) error {
 		}
 	}
 	t.told.close()
-	if t.cfg.Thresholds {
-		return nil
-	}
 	return t.cfg.Centre.Leave(ctx, t.cfg.Instance)
 }

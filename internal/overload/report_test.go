@@ -169,7 +169,7 @@ func TestTheTableOfTheReport(t *testing.T) {
 		return
 	}
 	redisAddr := redistest.Start(t).Addr
-	laws := []law{nothing, recipes, shedShare}
+	laws := []law{nothing, shedShare}
 	results := make([]measured, len(laws))
 	var work sync.WaitGroup
 	for i, l := range laws {

@@ -106,12 +106,11 @@ type law int
 
 const (
 	nothing law = iota
-	recipes
 	shedShare
 )
 
 func (l law) String() string {
-	return [...]string{"nothing", "thresholds, each instance by itself", "shed share"}[l]
+	return [...]string{"nothing", "shed share"}[l]
 }
 
 // fleet is the servers of a law, with their dependency.
@@ -140,7 +139,7 @@ func newFleet(t *testing.T, l law, redisAddr string) *fleet {
 			},
 		}
 		if l != nothing {
-			cfg.Throttle.Throttle = newThrottle(t, l, redisAddr, i)
+			cfg.Throttle.Throttle = newThrottle(t, redisAddr, i)
 			f.throttles = append(f.throttles, cfg.Throttle.Throttle)
 		}
 		srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{
@@ -155,18 +154,16 @@ func newFleet(t *testing.T, l law, redisAddr string) *fleet {
 	return f
 }
 
-func newThrottle(t *testing.T, l law, redisAddr string, i int) *throttle.Throttle {
+func newThrottle(t *testing.T, redisAddr string, i int) *throttle.Throttle {
 	t.Helper()
 	cfg := throttle.Config{
 		Instance: strconv.Itoa(i), Latency: target, Errors: 0.02, Logger: slog.New(slog.DiscardHandler),
 		// All servers are one process, beside the clients and other work: its processor time says nothing of any.
-		Processor: throttle.None, Memory: throttle.None, Thresholds: l == recipes,
+		Processor: throttle.None, Memory: throttle.None,
 	}
-	if l == shedShare {
-		centre, err := redisthrottle.New(redisthrottle.Config{Client: redistest.Connect(t, redisAddr)})
-		require.NoError(t, err)
-		cfg.Centre = centre
-	}
+	centre, err := redisthrottle.New(redisthrottle.Config{Client: redistest.Connect(t, redisAddr)})
+	require.NoError(t, err)
+	cfg.Centre = centre
 	one, err := throttle.New(cfg)
 	require.NoError(t, err)
 	ended := make(chan error, 1)
