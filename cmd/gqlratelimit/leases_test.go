@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,13 +26,13 @@ tiers:
 `
 
 // leaseParts has two instances lease parts of the limit of leasedPolicy, of a tenant.
-func leaseParts(t *testing.T, address, tenant string) {
+func leaseParts(t *testing.T, address, tenant string) []bucket.LeasedPart {
 	t.Helper()
-	leasePartsOf(t, address, tenant, bucket.Owner{})
+	return leasePartsOf(t, address, tenant, bucket.Owner{})
 }
 
 // leasePartsOf is leaseParts of an owner. Without a tenant it is of a backstop.
-func leasePartsOf(t *testing.T, address, tenant string, owner bucket.Owner) {
+func leasePartsOf(t *testing.T, address, tenant string, owner bucket.Owner) []bucket.LeasedPart {
 	t.Helper()
 	client, err := redisclient.Open("", redisclient.Config{Addresses: []string{address}, DialTimeout: time.Minute, SocketTimeout: time.Minute})
 	require.NoError(t, err)
@@ -57,7 +56,8 @@ func leasePartsOf(t *testing.T, address, tenant string, owner bucket.Owner) {
 	leases, err := store.Leases(t.Context(), tenant, buckets)
 	require.NoError(t, err)
 	require.Len(t, leases, 1)
-	require.Equal(t, 2, leases[0].Holders)
+	require.Len(t, leases[0].Parts, 2)
+	return leases[0].Parts
 }
 
 func TestWhoHoldsPartsOfALimitIsShownToTheOperator(t *testing.T) {
@@ -66,30 +66,16 @@ func TestWhoHoldsPartsOfALimitIsShownToTheOperator(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	require.NoError(t, os.WriteFile(policy, []byte(leasedPolicy), 0o600))
 	o.env["RATELIMIT_POLICY"] = policy
-	for _, line := range []string{"budget show -tenant acme -timeout 1m", "policy explain -tenant acme -timeout 1m"} {
-		_, stdout, _ := o.run(line)
-		require.NotContains(t, stdout, "HOLDER", "while nobody holds anything: %s", line)
-	}
-	leaseParts(t, server.Addr, "acme")
-	for _, line := range []string{"budget show -tenant acme -timeout 1m", "policy explain -tenant acme -timeout 1m"} {
-		code, stdout, stderr := o.run(line + " -json")
-		require.Equal(t, exitOK, code, stderr)
-		var out struct{ Leases []session.LeasesJSON }
-		require.NoError(t, json.Unmarshal([]byte(stdout), &out))
-		require.Len(t, out.Leases, 1, line)
-		l := out.Leases[0]
-		require.Equal(t, "hour", l.Limit)
-		require.Len(t, l.Parts, 2)
-		require.Positive(t, l.Capacity)
-		require.LessOrEqual(t, l.Free+l.Capacity, int64(36_000))
-		require.Equal(t, l.Capacity, l.Parts[0].Capacity+l.Parts[1].Capacity)
-
-		_, stdout, _ = o.run(line)
-		require.Contains(t, stdout, "What one holds, no other one has")
-		require.Regexp(t, `tenant +hour +\(store\) +\d+ +\d+\n`, stdout)
-		for _, p := range l.Parts {
-			require.Regexp(t, `tenant +hour +`+p.Holder+` +\d+ +[\d.]+ +\d+ +(ends in|ended) `, stdout)
-		}
+	const line = "budget show -tenant acme -timeout 1m"
+	_, stdout, _ := o.run(line)
+	require.NotContains(t, stdout, "HOLDER", "while nobody holds anything")
+	parts := leaseParts(t, server.Addr, "acme")
+	code, stdout, stderr := o.run(line)
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, "What one holds, no other one has")
+	require.Regexp(t, `tenant +hour +\(store\) +\d+ +\d+\n`, stdout)
+	for _, p := range parts {
+		require.Regexp(t, `tenant +hour +`+p.Holder+` +\d+ +[\d.]+ +\d+ +(ends in|ended) `, stdout)
 	}
 }
 
@@ -112,57 +98,23 @@ func keepRefusal(t *testing.T, address string, refused event.Decided) {
 	}, patience, 10*time.Millisecond)
 }
 
-// explainRefusal returns what is said of a refusal, as JSON and as text.
-func (o *operator) explainRefusal(t *testing.T) (leases []session.LeasesJSON, text, notes string) {
-	t.Helper()
-	code, stdout, stderr := o.run("refusal " + refusalID + " -timeout 1m -json")
-	require.Equal(t, exitOK, code, stderr)
-	var out struct{ Leases []session.LeasesJSON }
-	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
-	code, text, notes = o.run("refusal " + refusalID + " -timeout 1m")
-	require.Equal(t, exitOK, code, notes)
-	return out.Leases, text, notes
-}
-
-func TestARefusalIsExplainedByWhoHoldsTheLimit(t *testing.T) {
+func TestARefusalSaysWhatTheInstanceHeldThen(t *testing.T) {
 	t.Parallel()
 	o, server := newOperator(t)
-	file := filepath.Join(t.TempDir(), "policy.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(leasedPolicy), 0o600))
-	o.env["RATELIMIT_POLICY"] = file
-	refused := event.Decided{
+	keepRefusal(t, server.Addr, event.Decided{
 		At: time.Now(), RefusalID: refusalID, Outcome: "limited", Code: "RATE_LIMITED", Tenant: "ac\u00admé", Tier: "free", Kind: "query", Cost: 120,
 		Limits: []event.LimitState{{
 			Level: "tenant", Limit: "hour", Unit: "points", Capacity: 36_000, Asked: 120, Remaining: 150, Mode: "enforce", Exceeded: true, Refuses: true,
 			Approximate: true, Held: 50,
 		}},
-	}
-	keepRefusal(t, server.Addr, refused)
-	leases, text, notes := o.explainRefusal(t)
-	require.Empty(t, leases, "while nobody holds anything")
-	require.NotContains(t, text, "HOLDER")
-	require.Empty(t, notes)
-	require.Contains(t, text, "150 (50 held here, 100 free)", "as it was then")
-
-	leaseParts(t, server.Addr, refused.Tenant)
-	leases, text, _ = o.explainRefusal(t)
-	require.Len(t, leases, 1)
-	require.Equal(t, "hour", leases[0].Limit)
-	require.False(t, leases[0].Backstop)
-	require.Len(t, leases[0].Parts, 2)
-	require.Regexp(t, `tenant +hour +\(store\) +\d+ +\d+\n`, text)
-	for _, p := range leases[0].Parts {
-		require.Regexp(t, `tenant +hour +`+p.Holder+` +\d+ +[\d.]+ +\d+ +(ends in|ended) `, text)
-	}
-
+	})
 	o.env["RATELIMIT_POLICY"] = ""
-	leases, text, notes = o.explainRefusal(t)
-	require.Empty(t, leases)
-	require.Contains(t, text, "150 (50 held here, 100 free)", "the refusal is explained without a policy as well")
-	require.Contains(t, notes, "who leases parts of the limits is not known: no policy file is given")
+	code, text, notes := o.run("refusal " + refusalID + " -timeout 1m")
+	require.Equal(t, exitOK, code, notes)
+	require.Contains(t, text, "150 (50 held here, 100 free)", "without a policy as well")
 }
 
-func TestARefusalByTheBackstopIsExplainedByWhoHoldsIt(t *testing.T) {
+func TestWhoHoldsTheBackstopIsShownToTheOperator(t *testing.T) {
 	t.Parallel()
 	o, server := newOperator(t)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -171,28 +123,15 @@ func TestARefusalByTheBackstopIsExplainedByWhoHoldsIt(t *testing.T) {
   operations: {Query.orders: {limits: {hour: {capacity: 36000, per: hour}}}}
 `), 0o600))
 	o.env["RATELIMIT_POLICY"] = file
-	orders := bucket.Owner{Level: bucket.Operation, Name: "Query.orders"}
-	leasePartsOf(t, server.Addr, "", bucket.Owner{})
-	leasePartsOf(t, server.Addr, "", orders)
+	parts := leasePartsOf(t, server.Addr, "", bucket.Owner{})
+	leasePartsOf(t, server.Addr, "", bucket.Owner{Level: bucket.Operation, Name: "Query.orders"})
 	leaseParts(t, server.Addr, "acme")
-	keepRefusal(t, server.Addr, event.Decided{
-		At: time.Now(), RefusalID: refusalID, Outcome: "backstop", Code: "OVERLOADED", Tenant: "acme", Tier: "free", Kind: "query", Cost: 120,
-	})
-	leases, text, _ := o.explainRefusal(t)
-	require.Len(t, leases, 2, "the tenant's own limits have not refused it")
-	for _, l := range leases {
-		require.True(t, l.Backstop)
-		require.Len(t, l.Parts, 2)
-	}
+	code, text, stderr := o.run("budget show -tenant acme -timeout 1m")
+	require.Equal(t, exitOK, code, stderr)
+	require.Regexp(t, `tenant +hour +\(store\)`, text)
 	require.Regexp(t, `backstop +hour +\(store\) +\d+ +\d+\n`, text)
 	require.Regexp(t, `backstop of operation Query.orders +hour +\(store\) +\d+ +\d+\n`, text)
-
-	for _, line := range []string{"budget show -tenant acme -timeout 1m", "policy explain -tenant acme -timeout 1m"} {
-		code, text, stderr := o.run(line)
-		require.Equal(t, exitOK, code, stderr)
-		require.Regexp(t, `tenant +hour +\(store\)`, text, line)
-		require.Regexp(t, `backstop +hour +`+leases[0].Parts[0].Holder, text, line)
-	}
+	require.Regexp(t, `backstop +hour +`+parts[0].Holder, text)
 }
 
 func TestATableNamesTwentyHoldersAndCountsTheOthers(t *testing.T) {

@@ -13,21 +13,17 @@ import (
 const lintHelp = `
 Usage: gqlratelimit lint -schema FILE|DIR [-schema ...] [flags]
 
-Reports what is wrong, missing or useless in the directives that price a schema:
+Reports what is wrong or missing in the directives that price a schema:
 
     error    invalid              a directive, or the configuration, is wrong; the server does not start
     warning  unsized-list         nothing says how long a list is
     warning  repeated-field       a field that its type defines twice in the same way; the second is dropped
-    note     useless-list-size    @listSize without an effect
-    note     useless-weight       @cost with the weight that holds without it
-    note     unused-assumed-size  an assumedSize that something else always beats
-    note     overridden           a directive that -config replaces
 
 The exit code is 1 if something is found that is at least as bad as -fail-on.
 
 Example:
 
-    gqlratelimit lint -schema schema.graphqls -fail-on note
+    gqlratelimit lint -schema schema.graphqls -config pricing.yaml
 `
 
 // runLint is the sub-command lint.
@@ -64,5 +60,5 @@ func runLint(c cli.Console, args []string) error {
 // lintText says a finding in a line that editors and CI systems recognise.
 func lintText(f lint.Finding) string {
 	return fmt.Sprintf("%s%s: %s: %s (%s)\n",
-		source.Position(f.File, f.Line, f.Column, ": "), f.Severity, cli.Plain(f.Coordinate), cli.Plain(f.Message), f.Rule)
+		cli.Position(f.File, f.Line, f.Column, ": "), f.Severity, cli.Plain(f.Coordinate), cli.Plain(f.Message), f.Rule)
 }

@@ -60,7 +60,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"cost", "print what operations cost, and why", runCost},
-		{"lint", "report what is wrong, missing or useless in the directives of a schema", runLint},
+		{"lint", "report what is wrong or missing in the directives of a schema", runLint},
 		{"diff", "compare what operations cost under two schemas", runDiff},
 		{"doctor", "examine the Redis of a limiter, and say what is dangerous", runDoctor},
 		{"budget", "show what is left of budgets, and give it back", budget.Run},

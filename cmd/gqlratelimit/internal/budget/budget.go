@@ -59,37 +59,6 @@ func Run(c cli.Console, args []string) error {
 	}, args)
 }
 
-// shownJSON is the JSON of show, and of what changes budgets.
-type shownJSON struct {
-	Version   int                  `json:"version"`
-	Tenant    string               `json:"tenant"`
-	Tier      string               `json:"tier"`
-	TierFrom  string               `json:"tierFrom"`
-	Store     string               `json:"store,omitempty"`
-	Blocked   bool                 `json:"blocked,omitempty"`
-	Unlimited bool                 `json:"unlimited,omitempty"`
-	Reason    string               `json:"reason,omitempty"`
-	Actor     string               `json:"actor,omitempty"`
-	Before    []session.LimitJSON  `json:"before,omitempty"`
-	Limits    []session.LimitJSON  `json:"limits"`
-	Leases    []session.LeasesJSON `json:"leases,omitempty"`
-}
-
-func newShown(h *session.Holding, states []bucket.LimitState) shownJSON {
-	return shownJSON{
-		Version: cli.FormatVersion, Tenant: h.Scope.Tenant, Tier: h.Rules.Tier, TierFrom: h.Rules.Provenance(h.Subject).Tier,
-		Store: h.Rules.Store, Blocked: h.Rules.Blocked, Unlimited: h.Rules.Unlimited, Limits: listed(states),
-	}
-}
-
-func listed(states []bucket.LimitState) []session.LimitJSON {
-	list := []session.LimitJSON{}
-	for _, s := range states {
-		list = append(list, session.NewStateJSON(s))
-	}
-	return list
-}
-
 func show(c cli.Console, args []string) error {
 	var in session.Flags
 	flags := c.NewFlags("budget show", showHelp)
@@ -118,12 +87,6 @@ func show(c cli.Console, args []string) error {
 	leases, err := s.Leases(h)
 	if err != nil {
 		return err
-	}
-	if in.JSON {
-		out := newShown(h, states)
-		out.Leases = leases.JSON()
-		out.Blocked = out.Blocked || slices.ContainsFunc(blocks, func(o bucket.Override) bool { return o.Owner == h.Owner || o.Owner.Level != bucket.Operation })
-		return c.WriteJSON(out)
 	}
 	session.WriteHeading(c, h)
 	session.WriteBlocks(c, blocks)
@@ -245,11 +208,6 @@ func alter(c cli.Console, in *session.Flags, change *session.Change, do func(*se
 	after, err := s.Peek(h.Scope.Tenant, []bucket.Bucket{b})
 	if err != nil {
 		return fmt.Errorf("it was done; what holds now is not known: %w", err)
-	}
-	if in.JSON {
-		out := newShown(h, after)
-		out.Before, out.Reason, out.Actor = listed(before), change.Reason, change.Actor
-		return c.WriteJSON(out)
 	}
 	session.WriteChange(c, before, after)
 	return nil

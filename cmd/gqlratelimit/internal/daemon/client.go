@@ -21,7 +21,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -45,7 +44,7 @@ const (
 // Flags say where the daemon is, and who asks.
 type Flags struct {
 	URL, TokenFile string
-	CA, Cert, Key  string
+	CA             string
 	PlainText      bool
 	Timeout        time.Duration
 }
@@ -55,8 +54,6 @@ func (f *Flags) Register(flags *flag.FlagSet) {
 	flags.StringVar(&f.URL, "daemon", "", "`URL` of gqlratelimitd; $"+URLVariable+" unless given")
 	flags.StringVar(&f.TokenFile, "token-file", "", "`file` with the token; $"+TokenVariable+" unless given")
 	flags.StringVar(&f.CA, "daemon-ca", "", "PEM `file` of the authorities of the daemon")
-	flags.StringVar(&f.Cert, "daemon-cert", "", "PEM `file` of the certificate of the client")
-	flags.StringVar(&f.Key, "daemon-key", "", "PEM `file` of its key")
 	flags.BoolVar(&f.PlainText, "daemon-plain-text", false, "send the token without TLS to another machine")
 	flags.DurationVar(&f.Timeout, "daemon-timeout", defaultTimeout, "how much `time` the daemon has for each answer")
 }
@@ -80,7 +77,7 @@ func (f *Flags) Open(c cli.Console) (*Client, error) {
 	}
 	token := c.Getenv(TokenVariable)
 	if f.TokenFile != "" {
-		text, err := source.ReadFile(f.TokenFile, maxToken)
+		text, err := cli.ReadFile(f.TokenFile, maxToken)
 		if err != nil {
 			return nil, err
 		}
@@ -88,14 +85,14 @@ func (f *Flags) Open(c cli.Console) (*Client, error) {
 	}
 	token = strings.TrimSpace(token)
 	switch {
-	case token == "" && f.Cert == "":
-		return nil, cli.Usagef("nobody is named who asks: set $%s, say -token-file FILE, or -daemon-cert and -daemon-key", TokenVariable)
+	case token == "":
+		return nil, cli.Usagef("nobody is named who asks: set $%s, or say -token-file FILE", TokenVariable)
 	case len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, cli.Usagef("what stands for a token is none: it is one word")
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DialContext: (&net.Dialer{Timeout: f.Timeout}).DialContext}
-	if f.CA != "" || f.Cert != "" || f.Key != "" {
-		if transport.TLSClientConfig, err = redisclient.LoadTLS(f.CA, f.Cert, f.Key); err != nil {
+	if f.CA != "" {
+		if transport.TLSClientConfig, err = redisclient.LoadTLS(f.CA, "", ""); err != nil {
 			return nil, cli.Usagef("%v", err)
 		}
 	}
@@ -178,9 +175,7 @@ func (d *Client) once(ctx context.Context, q *question) ([]byte, error) {
 	for name, values := range q.header {
 		request.Header[name] = values
 	}
-	if d.token != "" {
-		request.Header.Set("Authorization", "Bearer "+d.token)
-	}
+	request.Header.Set("Authorization", "Bearer "+d.token)
 	request.Header.Set("User-Agent", "gqlratelimit")
 	response, err := d.http.Do(request)
 	if err != nil {
@@ -234,11 +229,6 @@ type ProblemError struct {
 	Detail   string    `json:"detail"`
 	Request  string    `json:"request"`
 	Mistakes []Mistake `json:"mistakes"`
-	// Current is the revision that is there, By who has made it, and At when.
-	Current *uint64   `json:"current"`
-	By      string    `json:"by"`
-	At      time.Time `json:"at"`
-	Roles   []string  `json:"roles"`
 
 	retryAfter time.Duration
 }

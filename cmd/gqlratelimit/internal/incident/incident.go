@@ -11,11 +11,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
-// flags are those of a sub-command that asks no policy.
-type flags struct {
-	session.Flags
-}
-
 // lately is the time over which instances are counted.
 const lately = time.Minute
 

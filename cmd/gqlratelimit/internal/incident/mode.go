@@ -44,7 +44,7 @@ const look = 200 * time.Millisecond
 
 // modeFlags are the flags of mode set.
 type modeFlags struct {
-	flags
+	session.Flags
 	session.Change
 	session.Term
 
@@ -59,7 +59,6 @@ func modeSet(c cli.Console, args []string) error {
 	fs := c.NewFlags("mode set", modeSetHelp)
 	in.Redis.Register(fs)
 	in.Policy.Register(fs)
-	in.RegisterJSON(fs)
 	in.Change.Register(fs)
 	in.Term.Register(fs)
 	fs.Lookup("forever").Usage = "refused: a mode switch ends within a week"
@@ -210,20 +209,11 @@ func (in *modeFlags) await(c cli.Console, live *session.Live, m event.ModeSwitch
 			<-time.After(look)
 			continue
 		}
-		if in.JSON {
-			err = c.WriteJSON(struct {
-				Version int        `json:"version"`
-				Mode    string     `json:"mode"`
-				Switch  switchJSON `json:"switch"`
-				Done    bool       `json:"done"`
-			}{cli.FormatVersion, in.mode, s, ready && len(all.Instances) > 0})
-		} else {
-			in.tell(c, live.Namespace, &s, ready)
-		}
-		if err == nil && (!ready || len(all.Instances) == 0) {
+		in.tell(c, live.Namespace, &s, ready)
+		if !ready || len(all.Instances) == 0 {
 			return cli.ErrFound
 		}
-		return err
+		return nil
 	}
 }
 

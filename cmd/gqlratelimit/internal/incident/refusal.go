@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -21,8 +22,7 @@ Says why an operation was refused: the ID stands in extensions.refusalId of the 
 was given. It shows the limits as they were then, the line of the policy that says so, its revision,
 and who has published it. The stream of denials has the latest refusals (docs/guide/report.md).
 
-Where instances lease parts of the limits that have refused, or of the backstop, it shows besides
-what is free in Redis, who holds the rest, and until when: as of now, by the policy of now.
+Where instances lease parts of limits, gqlratelimit budget show says who holds them now.
 
 The exit code is 1 if the stream does not have it.
 
@@ -39,11 +39,13 @@ const maxID = 128
 
 // Refusal is the sub-command refusal.
 func Refusal(c cli.Console, args []string) error {
-	var in flags
+	var (
+		in     session.Redis
+		asJSON bool
+	)
 	fs := c.NewFlags("refusal", refusalHelp)
-	in.Redis.Register(fs)
-	in.Policy.Register(fs)
-	in.RegisterJSON(fs)
+	in.Register(fs)
+	cli.JSONVar(fs, &asJSON)
 	others, err := cli.Parse(fs, args)
 	switch {
 	case err != nil:
@@ -51,7 +53,7 @@ func Refusal(c cli.Console, args []string) error {
 	case len(others) != 1 || others[0] == "" || len(others[0]) > maxID:
 		return cli.Usagef("say one id, of at most %d bytes, as extensions.refusalId of the error has it", maxID)
 	}
-	live, err := in.Redis.Open(c)
+	live, err := in.Open(c)
 	if err != nil {
 		return err
 	}
@@ -72,20 +74,14 @@ func Refusal(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
-	shared, err := held(c, live, &in.Policy, &found.Decided)
-	if err != nil {
-		fmt.Fprintln(c.Stderr, "note: who leases parts of the limits is not known:", cli.Plain(err.Error()))
-	}
-	if in.JSON {
-		return c.WriteJSON(struct {
-			Version int                  `json:"version"`
-			Refusal *report.Refusal      `json:"refusal"`
-			Leases  []session.LeasesJSON `json:"leases,omitempty"`
-		}{cli.FormatVersion, found, shared.JSON()})
-	}
-	writeRefusal(c, found)
-	session.WriteLeases(c, &shared)
-	return nil
+	out := struct {
+		Version int             `json:"version"`
+		Refusal *report.Refusal `json:"refusal"`
+	}{cli.FormatVersion, found}
+	return c.Report(asJSON, out, false, func(io.Writer) error {
+		writeRefusal(c, found)
+		return nil
+	})
 }
 
 func writeRefusal(c cli.Console, r *report.Refusal) {

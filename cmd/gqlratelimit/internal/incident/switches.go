@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -79,14 +80,17 @@ func where(m event.ModeSwitch, all []report.Instance) switchJSON {
 }
 
 func modeShow(c cli.Console, args []string) error {
-	var in flags
+	var (
+		in     session.Redis
+		asJSON bool
+	)
 	fs := c.NewFlags("mode show", modeShowHelp)
-	in.Redis.Register(fs)
-	in.RegisterJSON(fs)
+	in.Register(fs)
+	cli.JSONVar(fs, &asJSON)
 	if err := cli.ParseAlone(fs, args); err != nil {
 		return err
 	}
-	live, err := in.Redis.Open(c)
+	live, err := in.Open(c)
 	if err != nil {
 		return err
 	}
@@ -110,18 +114,18 @@ func modeShow(c cli.Console, args []string) error {
 		return err
 	}
 	list := everywhere(set, all.Instances)
-	if in.JSON {
-		return c.WriteJSON(struct {
-			Version  int          `json:"version"`
-			Switches []switchJSON `json:"switches"`
-		}{cli.FormatVersion, list})
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(c.Stdout, "No mode switch is in force.")
+	out := struct {
+		Version  int          `json:"version"`
+		Switches []switchJSON `json:"switches"`
+	}{cli.FormatVersion, list}
+	return c.Report(asJSON, out, false, func(io.Writer) error {
+		if len(list) == 0 {
+			fmt.Fprintln(c.Stdout, "No mode switch is in force.")
+		} else {
+			writeSwitches(c, list)
+		}
 		return nil
-	}
-	writeSwitches(c, list)
-	return nil
+	})
 }
 
 // everywhere are the switches of Redis, and those that instances apply although Redis has lost them.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
 	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
@@ -28,13 +29,14 @@ const builtIn = "(built in)"
 // Top is the sub-command top.
 func Top(c cli.Console, args []string) error {
 	var (
-		in flags
-		by string
-		n  int
+		in     session.Redis
+		by     string
+		n      int
+		asJSON bool
 	)
 	fs := c.NewFlags("top", topHelp)
-	in.Redis.Register(fs)
-	in.RegisterJSON(fs)
+	in.Register(fs)
+	cli.JSONVar(fs, &asJSON)
 	fs.StringVar(&by, "by", "decisions", "the `number` by which tenants and operations are sorted: decisions, refused, wouldRefuse or cost")
 	fs.IntVar(&n, "n", 20, "show so many tenants and operations")
 	if err := cli.ParseAlone(fs, args); err != nil {
@@ -47,7 +49,7 @@ func Top(c cli.Console, args []string) error {
 	case n < 1 || n > 1000:
 		return cli.Usagef("-n %d: 1 to 1000 fit", n)
 	}
-	live, err := in.Redis.Open(c)
+	live, err := in.Open(c)
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,11 @@ func Top(c cli.Console, args []string) error {
 		return err
 	}
 	sortBy(all, order, n)
-	return c.Report(in.JSON, topJSON{cli.FormatVersion, all}, len(all.Instances) == 0, func(io.Writer) error {
+	out := struct {
+		Version int             `json:"version"`
+		Fleet   *report.Summary `json:"fleet"`
+	}{cli.FormatVersion, all}
+	return c.Report(asJSON, out, len(all.Instances) == 0, func(io.Writer) error {
 		writeTop(c, live.Namespace, all)
 		return nil
 	})
@@ -76,12 +82,6 @@ func sortBy(all *report.Summary, order func(report.Counts) int64, n int) {
 	slices.SortStableFunc(all.Operations, func(a, b report.Operation) int { return cmp.Compare(order(b.Counts), order(a.Counts)) })
 	all.Tenants = all.Tenants[:min(n, len(all.Tenants))]
 	all.Operations = all.Operations[:min(n, len(all.Operations))]
-}
-
-// topJSON is the JSON of top.
-type topJSON struct {
-	Version int             `json:"version"`
-	Fleet   *report.Summary `json:"fleet"`
 }
 
 // instances says how many there are.

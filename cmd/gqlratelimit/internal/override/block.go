@@ -56,7 +56,7 @@ func Block(c cli.Console, args []string) error {
 	if err := check(c, s.Holding, &record); err != nil {
 		return err
 	}
-	return put(c, s, &change, &term, record, in.JSON)
+	return put(c, s, &change, &term, record)
 }
 
 // Unblock is the sub-command unblock.
@@ -95,7 +95,7 @@ func Unblock(c cli.Console, args []string) error {
 		fmt.Fprintf(c.Stderr, "no override record blocks %s; gqlratelimit override list has those of the tenant\n", h.Scope.String())
 		return cli.ErrFound
 	}
-	if err := drop(c, s, "", in.JSON); err != nil {
+	if err := drop(c, s, ""); err != nil {
 		return err
 	}
 	if h.Rules.Blocked {

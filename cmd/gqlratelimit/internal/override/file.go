@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 )
 
 // Bounds of a file of records.
@@ -30,18 +30,11 @@ type addressed struct {
 	record bucket.Override
 }
 
-// skippedJSON is a record that was not set because its end has passed.
-type skippedJSON struct {
-	// Record is its number in the file, from 1 on.
-	Record int    `json:"record"`
-	Tenant string `json:"tenant"`
-	Reason string `json:"reason"`
-}
-
 // batch is what a file comes to.
 type batch struct {
-	records  []addressed
-	skipped  []skippedJSON
+	records []addressed
+	// skipped names the records that are not set because their end has passed.
+	skipped  []string
 	mistakes []error
 	// own is how many of the records have an end of their own.
 	own int
@@ -117,7 +110,8 @@ func (in *setFlags) examine(c cli.Console, s *session.Session, records []session
 		case err != nil:
 		case !r.Expires.IsZero() && !r.Expires.After(now):
 			found.own--
-			found.skipped = append(found.skipped, skippedJSON{i + 1, r.Tenant, "it has expired at " + session.Ends(&record)})
+			found.skipped = append(found.skipped, fmt.Sprintf("%s: record %d, of %s, is not set: it has expired at %s",
+				in.file, i+1, session.TenantName(r.Tenant), session.Ends(&record)))
 		default:
 			found.records = append(found.records, addressed{r.Tenant, record})
 		}
@@ -160,35 +154,21 @@ func putAll(c cli.Console, s *session.Session, in *setFlags, found *batch) error
 			replaced++
 		}
 	}
-	for _, skipped := range found.skipped {
-		fmt.Fprintf(c.Stderr, "%s: record %d, of %s, is not set: %s\n", in.file, skipped.Record, session.TenantName(skipped.Tenant), skipped.Reason)
-	}
-	if err := in.tellSet(c, found, replaced); err != nil || len(found.skipped) == 0 {
-		return err
-	}
-	return cli.ErrFound
-}
-
-func (in *setFlags) tellSet(c cli.Console, found *batch, replaced int) error {
-	if in.JSON {
-		return c.WriteJSON(struct {
-			Version  int           `json:"version"`
-			Set      int           `json:"set"`
-			Replaced int           `json:"replaced"`
-			Skipped  []skippedJSON `json:"skipped,omitempty"`
-		}{cli.FormatVersion, len(found.records), replaced, found.skipped})
-	}
 	left := ""
 	if n := len(found.skipped); n > 0 {
+		fmt.Fprintln(c.Stderr, strings.Join(found.skipped, "\n"))
 		left = ", and " + counted(n, "has expired and is not", "have expired and are not")
 	}
-	fmt.Fprintf(c.Stdout, "%s set, of which %d replaced another%s.\n", counted(len(found.records), "override record is", "override records are"), replaced, left)
+	fmt.Fprintf(c.Stdout, "%s set, of which %d replaced another%s.\n", counted(len(all), "override record is", "override records are"), replaced, left)
+	if left != "" {
+		return cli.ErrFound
+	}
 	return nil
 }
 
 // readRecords reads a file of records.
 func readRecords(path string) ([]session.Record, error) {
-	data, err := source.ReadFile(path, maxFile)
+	data, err := cli.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
@@ -67,22 +68,15 @@ type listedJSON struct {
 	Records []session.Record `json:"records"`
 }
 
-// changedJSON is the JSON of what changes records.
-type changedJSON struct {
-	Version int                 `json:"version"`
-	Before  *session.Record     `json:"before,omitempty"`
-	After   *session.Record     `json:"after,omitempty"`
-	Limits  []session.LimitJSON `json:"limits,omitempty"`
-	Reason  string              `json:"reason,omitempty"`
-	Actor   string              `json:"actor,omitempty"`
-}
-
 func list(c cli.Console, args []string) error {
-	var in session.Flags
+	var (
+		in     session.Flags
+		asJSON bool
+	)
 	flags := c.NewFlags("override list", listHelp)
 	in.Redis.Register(flags)
 	in.Scope.RegisterTenant(flags)
-	in.RegisterJSON(flags)
+	cli.JSONVar(flags, &asJSON)
 	if err := cli.ParseAlone(flags, args); err != nil {
 		return err
 	}
@@ -98,23 +92,18 @@ func list(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
-	if in.JSON {
-		return c.WriteJSON(newListed(in.Scope.Tenant, records))
-	}
-	if len(records) == 0 {
-		fmt.Fprintf(c.Stdout, "%s has no override records.\n", session.TenantName(in.Scope.Tenant))
-		return nil
-	}
-	session.WriteRecords(c, records)
-	return nil
-}
-
-func newListed(tenant string, records []bucket.Override) listedJSON {
 	out := listedJSON{Version: cli.FormatVersion, Records: []session.Record{}}
 	for i := range records {
-		out.Records = append(out.Records, session.NewRecord(tenant, &records[i]))
+		out.Records = append(out.Records, session.NewRecord(in.Scope.Tenant, &records[i]))
 	}
-	return out
+	return c.Report(asJSON, out, false, func(io.Writer) error {
+		if len(records) == 0 {
+			fmt.Fprintf(c.Stdout, "%s has no override records.\n", session.TenantName(in.Scope.Tenant))
+		} else {
+			session.WriteRecords(c, records)
+		}
+		return nil
+	})
 }
 
 // setFlags are the flags of set.
@@ -167,7 +156,7 @@ func set(c cli.Console, args []string) error {
 	if err := check(c, s.Holding, &record); err != nil {
 		return asUsage(err)
 	}
-	return put(c, s, &in.Change, &in.Term, record, in.JSON)
+	return put(c, s, &in.Change, &in.Term, record)
 }
 
 // asUsage says that a record which makes no sense is a mistake in the arguments.
@@ -179,7 +168,7 @@ func asUsage(err error) error {
 }
 
 // put completes and sets a record, and shows what it changes.
-func put(c cli.Console, s *session.Session, change *session.Change, term *session.Term, record bucket.Override, asJSON bool) error {
+func put(c cli.Console, s *session.Session, change *session.Change, term *session.Term, record bucket.Override) error {
 	if err := change.Complete(c); err != nil {
 		return err
 	}
@@ -208,7 +197,8 @@ func put(c cli.Console, s *session.Session, change *session.Change, term *sessio
 	if err != nil {
 		return fmt.Errorf("the record is set; what is left now is not known: %w", err)
 	}
-	return tell(c, tenant, replaced, &record, before, after, asJSON)
+	tell(c, replaced, &record, before, after)
+	return nil
 }
 
 // own are the budgets of the owner itself, if the policy has any.
@@ -220,23 +210,7 @@ func own(h *session.Holding) []bucket.Bucket {
 }
 
 // tell shows a change of records. Nil is no record.
-func tell(c cli.Console, tenant string, was, is *bucket.Override, before, after []bucket.LimitState, asJSON bool) error {
-	if asJSON {
-		out := changedJSON{Version: cli.FormatVersion}
-		for _, side := range []struct {
-			o  *bucket.Override
-			to **session.Record
-		}{{was, &out.Before}, {is, &out.After}} {
-			if side.o != nil {
-				r := session.NewRecord(tenant, side.o)
-				*side.to = &r
-			}
-		}
-		for _, state := range after {
-			out.Limits = append(out.Limits, session.NewStateJSON(state))
-		}
-		return c.WriteJSON(out)
-	}
+func tell(c cli.Console, was, is *bucket.Override, before, after []bucket.LimitState) {
 	rows := [][]string{{"", "OWNER", "LIMIT", "SAYS", "ENDS", "BY", "REASON"}}
 	for _, side := range []struct {
 		name string
@@ -253,7 +227,6 @@ func tell(c cli.Console, tenant string, was, is *bucket.Override, before, after 
 		fmt.Fprintln(c.Stdout)
 		session.WriteChange(c, before, after)
 	}
-	return nil
 }
 
 func remove(c cli.Console, args []string) error {
@@ -277,11 +250,11 @@ func remove(c cli.Console, args []string) error {
 	if err := change.Complete(c); err != nil {
 		return err
 	}
-	return drop(c, s, limit, in.JSON)
+	return drop(c, s, limit)
 }
 
 // drop removes a record and shows what that changes.
-func drop(c cli.Console, s *session.Session, limit string, asJSON bool) error {
+func drop(c cli.Console, s *session.Session, limit string) error {
 	tenant, buckets := s.Holding.Scope.Tenant, own(s.Holding)
 	before, err := s.Peek(tenant, buckets)
 	if err != nil {
@@ -303,7 +276,8 @@ func drop(c cli.Console, s *session.Session, limit string, asJSON bool) error {
 	if err != nil {
 		return fmt.Errorf("the record is removed; what is left now is not known: %w", err)
 	}
-	return tell(c, tenant, removed, nil, before, after, asJSON)
+	tell(c, removed, nil, before, after)
+	return nil
 }
 
 func clearAll(c cli.Console, args []string) error {
@@ -314,7 +288,6 @@ func clearAll(c cli.Console, args []string) error {
 	flags := c.NewFlags("override clear", clearHelp)
 	in.Redis.Register(flags)
 	in.Scope.RegisterTenant(flags)
-	in.RegisterJSON(flags)
 	change.Register(flags)
 	if err := cli.ParseAlone(flags, args); err != nil {
 		return err
@@ -337,9 +310,6 @@ func clearAll(c cli.Console, args []string) error {
 	})
 	if err != nil {
 		return err
-	}
-	if in.JSON {
-		return c.WriteJSON(newListed(in.Scope.Tenant, removed))
 	}
 	fmt.Fprintf(c.Stdout, "%s had %d override records, and has none now.\n", session.TenantName(in.Scope.Tenant), len(removed))
 	if len(removed) > 0 {

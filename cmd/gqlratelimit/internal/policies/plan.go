@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
@@ -72,6 +73,7 @@ type planFlags struct {
 
 	old, next, most string
 	top             int
+	asJSON          bool
 }
 
 func plan(c cli.Console, args []string) error {
@@ -79,7 +81,7 @@ func plan(c cli.Console, args []string) error {
 	flags := c.NewFlags("policy plan", planHelp)
 	in.Redis.Register(flags)
 	flags.StringVar(&in.Policy.Name, "policy-name", "main", "the `name` of the policy in Redis, as in redisfeed.Config")
-	in.RegisterJSON(flags)
+	cli.JSONVar(flags, &in.asJSON)
 	flags.StringVar(&in.old, "old", "", "`file` of the old policy; the newest revision in Redis unless given")
 	flags.StringVar(&in.next, "new", "", "`file` of the new policy")
 	flags.StringVar(&in.Policy.Directory, "directory", "main", "the `name` of the directory of tenants in Redis, as in redisdirectory.Config")
@@ -113,15 +115,10 @@ func plan(c cli.Console, args []string) error {
 		}
 		out.Failed = out.Refused.Share > most
 	}
-	if in.JSON {
-		err = c.WriteJSON(out)
-	} else {
+	return c.Report(in.asJSON, out, out.Failed, func(io.Writer) error {
 		writePlan(c, &out, in.top)
-	}
-	if err == nil && out.Failed {
-		return cli.ErrFound
-	}
-	return err
+		return nil
+	})
 }
 
 func (in *planFlags) check() error {

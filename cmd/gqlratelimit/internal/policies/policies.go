@@ -5,6 +5,7 @@ package policies
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
@@ -48,10 +49,7 @@ type findingJSON struct {
 }
 
 func (f *findingJSON) String() string {
-	text := f.File
-	if f.Line > 0 {
-		text += fmt.Sprintf(":%d:%d", f.Line, f.Column)
-	}
+	text := cli.Position(f.File, f.Line, f.Column, "")
 	text += ": " + f.Severity + ": "
 	if f.Path != "" {
 		text += f.Path + ": "
@@ -68,7 +66,8 @@ const (
 func check(c cli.Console, args []string) error {
 	flags := c.NewFlags("policy check", checkHelp)
 	strict := flags.Bool("strict", false, "fail on what is odd as well")
-	asJSON := flags.Bool("json", false, "write JSON (docs/reference/command.md describes the format)")
+	var asJSON bool
+	cli.JSONVar(flags, &asJSON)
 	files, err := cli.Parse(flags, args)
 	switch {
 	case err != nil:
@@ -89,24 +88,20 @@ func check(c cli.Console, args []string) error {
 		}
 		findings = append(findings, found...)
 	}
-	if *asJSON {
-		err = c.WriteJSON(struct {
-			Version  int           `json:"version"`
-			Failed   bool          `json:"failed"`
-			Findings []findingJSON `json:"findings"`
-		}{cli.FormatVersion, failed, findings})
-	} else {
+	out := struct {
+		Version  int           `json:"version"`
+		Failed   bool          `json:"failed"`
+		Findings []findingJSON `json:"findings"`
+	}{cli.FormatVersion, failed, findings}
+	return c.Report(asJSON, out, failed, func(io.Writer) error {
 		for i := range findings {
 			fmt.Fprintln(c.Stdout, &findings[i])
 		}
 		if !failed {
 			fmt.Fprintf(c.Stdout, "%d of %d policies are good.\n", len(files), len(files))
 		}
-	}
-	if err == nil && failed {
-		return cli.ErrFound
-	}
-	return err
+		return nil
+	})
 }
 
 // examine says what is to be said of a policy. An error means that it cannot be read.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -27,27 +26,16 @@ Example:
     gqlratelimit policy pull -daemon https://limits.internal:8470 policy.yaml
 `
 
-// pulledJSON is the JSON of pull.
-type pulledJSON struct {
-	Version int    `json:"version"`
-	File    string `json:"file"`
-	// Changed says that the file has other bytes than before.
-	Changed bool `json:"changed"`
-	side
-}
-
 func pull(c cli.Console, args []string) error {
 	var (
 		asks   daemon.Flags
 		number uint64
 		force  bool
-		asJSON bool
 	)
 	flags := c.NewFlags("policy pull", pullHelp)
 	asks.Register(flags)
 	flags.Uint64Var(&number, "revision", 0, "an earlier revision, by its `number`; it writes no FILE.revision")
 	flags.BoolVar(&force, "force", false, "overwrite changes of the file")
-	cli.JSONVar(flags, &asJSON)
 	path, err := parseFile(c, flags, args)
 	if err != nil {
 		return err
@@ -70,29 +58,27 @@ func pull(c cli.Console, args []string) error {
 		fmt.Fprintln(c.Stderr, "The daemon has no policy yet: gqlratelimit policy push publishes the first one.")
 		return cli.ErrFound
 	}
-	out := pulledJSON{Version: cli.FormatVersion, File: path, side: *sideOf(r)}
-	if out.Changed, err = write(c, client, path, r.Document, force); err != nil {
+	changed, err := write(c, client, path, r.Document, force)
+	if err != nil {
 		return err
 	}
+	revision := sideOf(r)
 	if number == 0 {
-		if err := out.write(path); err != nil {
+		if err := revision.write(path); err != nil {
 			return err
 		}
 	}
-	if asJSON {
-		return c.WriteJSON(out)
-	}
 	already := ""
-	if !out.Changed {
+	if !changed {
 		already = "already "
 	}
-	fmt.Fprintf(c.Stdout, "%s is %s%s\n", cli.Plain(path), already, out.says())
+	fmt.Fprintf(c.Stdout, "%s is %s%s\n", cli.Plain(path), already, revision.says())
 	return nil
 }
 
 // write writes a document into a file, unless it has these bytes, or changes that would be lost.
 func write(c cli.Console, client *daemon.Client, path string, document []byte, force bool) (changed bool, _ error) {
-	was, err := source.ReadFile(path, tiers.MaxDocument)
+	was, err := cli.ReadFile(path, tiers.MaxDocument)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return true, replace(path, document)

@@ -12,7 +12,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -46,19 +45,17 @@ const (
 	pushedWrong     pushed = "wrong"
 )
 
-// pushedJSON is the JSON of push.
-type pushedJSON struct {
-	Version int    `json:"version"`
-	Result  pushed `json:"result"`
-	File    string `json:"file"`
-	// Revision is what the daemon has now, if that is known.
-	Revision *side `json:"revision,omitempty"`
-	// Findings are mistakes, and what is odd.
-	Findings []findingJSON `json:"findings,omitempty"`
-	// Meanwhile is what was published since Based, the newest first, and Changes what that has changed.
-	Based     uint64              `json:"based,omitempty"`
-	Meanwhile []daemon.Published  `json:"meanwhile,omitempty"`
-	Changes   []policydiff.Change `json:"changes,omitempty"`
+// outcome is what became of a file, and why.
+type outcome struct {
+	result pushed
+	// revision is what the daemon has now, nil if that is not known.
+	revision *side
+	// findings are mistakes, and what is odd.
+	findings []findingJSON
+	// meanwhile is what was published since based, the newest first, and changes what that has changed.
+	based     uint64
+	meanwhile []daemon.Published
+	changes   []policydiff.Change
 }
 
 // push is a push that is under way.
@@ -68,11 +65,10 @@ type push struct {
 	daemon                     daemon.Flags
 	path, base, reason, ticket string
 	expect                     *uint64
-	json                       bool
 	client                     *daemon.Client
 	document                   []byte
 	newest                     *policy.Revision
-	out                        pushedJSON
+	out                        outcome
 }
 
 func runPush(c cli.Console, args []string) error {
@@ -87,7 +83,6 @@ func runPush(c cli.Console, args []string) error {
 		p.expect = &n
 		return err
 	})
-	cli.JSONVar(flags, &p.json)
 	var err error
 	if p.path, err = parseFile(c, flags, args); err != nil {
 		return err
@@ -98,26 +93,21 @@ func runPush(c cli.Console, args []string) error {
 	case p.base != "" && p.expect != nil:
 		return cli.Usagef("say one of -base and -expect")
 	}
-	if p.document, err = source.ReadFile(p.path, tiers.MaxDocument); err != nil {
+	if p.document, err = cli.ReadFile(p.path, tiers.MaxDocument); err != nil {
 		return err
 	}
 	if p.client, err = p.daemon.Open(c); err != nil {
 		return err
 	}
 	defer p.client.Close()
-	p.out.Version, p.out.File = cli.FormatVersion, p.path
 	if err := p.run(); err != nil {
 		return err
 	}
-	if p.json {
-		err = c.WriteJSON(p.out)
-	} else {
-		p.write()
-	}
-	if err == nil && p.out.Result != pushedPublished && p.out.Result != pushedUnchanged {
+	p.write()
+	if p.out.result != pushedPublished && p.out.result != pushedUnchanged {
 		return cli.ErrFound
 	}
-	return err
+	return nil
 }
 
 // run publishes the file if it may.
@@ -128,21 +118,21 @@ func (p *push) run() (err error) {
 	}
 	for _, f := range found {
 		if f.Severity == wrong {
-			p.out.Result = pushedWrong
+			p.out.result = pushedWrong
 		}
 		if f.Severity != note {
-			p.out.Findings = append(p.out.Findings, f)
+			p.out.findings = append(p.out.findings, f)
 		}
 	}
-	if p.out.Result == pushedWrong {
+	if p.out.result == pushedWrong {
 		return nil
 	}
 	if p.newest, err = p.client.Newest(); err != nil {
 		return err
 	}
 	if p.newest != nil && bytes.Equal(p.newest.Document, p.document) {
-		p.out.Result, p.out.Revision = pushedUnchanged, sideOf(p.newest)
-		return p.out.Revision.write(p.path)
+		p.out.result, p.out.revision = pushedUnchanged, sideOf(p.newest)
+		return p.out.revision.write(p.path)
 	}
 	expected, err := p.expected()
 	if err != nil {
@@ -156,22 +146,22 @@ func (p *push) run() (err error) {
 	var refused *daemon.ProblemError
 	switch {
 	case err == nil:
-		p.out.Result = pushedPublished
-		p.out.Revision = &side{Revision: published.Number, Hash: policy.HashOf(p.document), Author: published.Author, Reason: published.Reason, Published: published.Published}
-		return p.out.Revision.write(p.path)
+		p.out.result = pushedPublished
+		p.out.revision = &side{Revision: published.Number, Hash: policy.HashOf(p.document), Author: published.Author, Reason: published.Reason, Published: published.Published}
+		return p.out.revision.write(p.path)
 	case !errors.As(err, &refused):
 		return err
 	case refused.Status == http.StatusPreconditionFailed:
 		// Somebody was faster.
-		p.out.Based = *expected
+		p.out.based = *expected
 		if p.newest, err = p.client.Newest(); err != nil {
 			return err
 		}
 		return p.conflict()
 	case len(refused.Mistakes) > 0:
-		p.out.Result = pushedWrong
+		p.out.result = pushedWrong
 		for _, m := range refused.Mistakes {
-			p.out.Findings = append(p.out.Findings, findingJSON{wrong, p.path, m.Line, m.Column, m.Path, m.Problem})
+			p.out.findings = append(p.out.findings, findingJSON{wrong, p.path, m.Line, m.Column, m.Path, m.Problem})
 		}
 		return nil
 	}
@@ -186,29 +176,29 @@ func (p *push) expected() (*uint64, error) {
 	}
 	switch {
 	case p.expect != nil:
-		p.out.Based = *p.expect
+		p.out.based = *p.expect
 	case p.base != "":
-		base, err := source.ReadFile(p.base, tiers.MaxDocument)
+		base, err := cli.ReadFile(p.base, tiers.MaxDocument)
 		if err != nil {
 			return nil, err
 		}
 		if p.newest == nil || !bytes.Equal(base, p.newest.Document) {
 			return nil, p.basedOn(policy.HashOf(base))
 		}
-		p.out.Based = number
+		p.out.based = number
 	default:
 		beside, err := readSide(p.path)
 		switch {
 		case err != nil:
 			return nil, err
 		case beside != nil:
-			p.out.Based = beside.Revision
+			p.out.based = beside.Revision
 		case p.newest != nil:
 			return nil, cli.Usagef("nobody knows what %s began with: pull it first, or say -base FILE or -expect N; the daemon has %s",
 				cli.Plain(p.path), sideOf(p.newest).says())
 		}
 	}
-	if p.out.Based != number {
+	if p.out.based != number {
 		return nil, nil //nolint:nilnil // that it is another one is an answer
 	}
 	return &number, nil
@@ -219,7 +209,7 @@ func (p *push) basedOn(hash policy.Hash) error {
 	revisions, err := p.client.Since(0)
 	for i := range revisions {
 		if revisions[i].Hash == hash.String() {
-			p.out.Based = revisions[i].Number
+			p.out.based = revisions[i].Number
 			break
 		}
 	}
@@ -228,19 +218,19 @@ func (p *push) basedOn(hash policy.Hash) error {
 
 // conflict says what was published meanwhile.
 func (p *push) conflict() (err error) {
-	p.out.Result = pushedConflict
+	p.out.result = pushedConflict
 	if p.newest == nil {
 		return nil
 	}
-	p.out.Revision = sideOf(p.newest)
-	if p.out.Meanwhile, err = p.client.Since(p.out.Based); err != nil || p.out.Based == 0 || p.out.Based >= p.newest.Number {
+	p.out.revision = sideOf(p.newest)
+	if p.out.meanwhile, err = p.client.Since(p.out.based); err != nil || p.out.based == 0 || p.out.based >= p.newest.Number {
 		return err
 	}
-	base, err := p.client.Revision(p.out.Based)
+	base, err := p.client.Revision(p.out.based)
 	if err != nil {
 		return err
 	}
-	p.out.Changes = changesBetween(base, p.newest)
+	p.out.changes = changesBetween(base, p.newest)
 	return nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/recorded"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
@@ -156,7 +155,7 @@ func (t *traffic) count(record *simulate.Record) {
 func (r *recordings) fromSamples(t *traffic, live *session.Live) error {
 	var key []byte
 	if r.key != "" {
-		read, err := source.ReadFile(r.key, maxKey)
+		read, err := cli.ReadFile(r.key, maxKey)
 		if err != nil {
 			return err
 		}

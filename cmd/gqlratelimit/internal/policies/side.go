@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
@@ -50,7 +49,7 @@ func (s *side) says() string {
 
 // readSide reads what stands beside a policy file, nil if nothing does.
 func readSide(path string) (*side, error) {
-	text, err := source.ReadFile(path+sideSuffix, maxSide)
+	text, err := cli.ReadFile(path+sideSuffix, maxSide)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // that there is none is an answer
 	}

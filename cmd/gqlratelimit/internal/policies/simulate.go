@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"io"
+
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
@@ -30,11 +32,12 @@ func runSimulate(c cli.Console, args []string) error {
 		in         session.Flags
 		recorded   recordings
 		maxRefused string
+		asJSON     bool
 	)
 	flags := c.NewFlags("policy simulate", simulateHelp)
 	in.Redis.Register(flags)
 	in.Policy.Register(flags)
-	in.RegisterJSON(flags)
+	cli.JSONVar(flags, &asJSON)
 	recorded.register(flags)
 	flags.StringVar(&maxRefused, "max-refused", "100%", "fail if a larger `share` would be refused, such as 5% or 0.05")
 	if err := cli.ParseAlone(flags, args); err != nil {
@@ -70,19 +73,18 @@ func runSimulate(c cli.Console, args []string) error {
 		return err
 	}
 	failed, notJudged := report.Total.RefusedShare > most, simulate.NotJudged(replayed.known, replayed.units, held.Snapshot)
-	if in.JSON {
-		err = c.WriteJSON(struct {
-			Version   int             `json:"version"`
-			Failed    bool            `json:"failed"`
-			Report    simulate.Report `json:"report"`
-			Recorded  *sampleJSON     `json:"recorded,omitempty"`
-			NotJudged []string        `json:"notJudged,omitempty"`
-		}{cli.FormatVersion, failed, report, replayed.sample, notJudged})
-	} else if err = report.WriteTable(c.Stdout); err == nil {
-		writeRecorded(c, replayed.sample, notJudged)
-	}
-	if err == nil && failed {
-		return cli.ErrFound
-	}
-	return err
+	out := struct {
+		Version   int             `json:"version"`
+		Failed    bool            `json:"failed"`
+		Report    simulate.Report `json:"report"`
+		Recorded  *sampleJSON     `json:"recorded,omitempty"`
+		NotJudged []string        `json:"notJudged,omitempty"`
+	}{cli.FormatVersion, failed, report, replayed.sample, notJudged}
+	return c.Report(asJSON, out, failed, func(w io.Writer) error {
+		err := report.WriteTable(w)
+		if err == nil {
+			writeRecorded(c, replayed.sample, notJudged)
+		}
+		return err
+	})
 }

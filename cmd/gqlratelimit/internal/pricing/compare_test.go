@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
@@ -55,7 +55,7 @@ func TestAnOperationBreaksIfOnlyTheOldSchemaAcceptsIt(t *testing.T) {
 func TestAnOperationBreaksIfOnlyTheNewSchemaMakesAServerRefuseIt(t *testing.T) {
 	t.Parallel()
 	fine := pricing.Result{Points: 1}
-	refused := pricing.Result{Points: 1, Problems: []*source.FileError{{Message: "a server refuses this"}}}
+	refused := pricing.Result{Points: 1, Problems: []*cli.FileError{{Message: "a server refuses this"}}}
 	require.True(t, pricing.Change{Old: fine, New: refused}.Broken())
 	require.False(t, pricing.Change{Old: refused, New: refused}.Broken())
 	require.False(t, pricing.Change{Old: refused, New: fine}.Broken())

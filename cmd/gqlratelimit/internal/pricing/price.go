@@ -12,6 +12,7 @@ import (
 	"github.com/vektah/gqlparser/v2/validator"
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
@@ -24,7 +25,7 @@ type Pricer struct {
 	variables *source.Variables
 }
 
-// New returns the pricer of a schema. The error joins a [source.FileError] for each mistake in the
+// New returns the pricer of a schema. The error joins a [cli.FileError] for each mistake in the
 // directives and in the configuration, with its position in the schema.
 func New(schema *ast.Schema, cfg cost.Config, variables *source.Variables) (*Pricer, error) {
 	estimator, err := cost.New(schema, cfg)
@@ -57,7 +58,7 @@ type Result struct {
 	// Breakdown says what the cost consists of. It has no entries if the operation is too large for one.
 	Breakdown cost.Breakdown
 	// Problems are why the operation has no price, or why a server refuses it although it has one.
-	Problems []*source.FileError
+	Problems []*cli.FileError
 	// Invalid says that the operation does not fit the schema by the rules of GraphQL. Servers refuse it,
 	// but not all servers keep to all rules, so that it still has a price if there can be one.
 	Invalid bool
@@ -258,7 +259,7 @@ func selections(doc *ast.QueryDocument) int {
 // fail adds the reason for which there is no price.
 func (r Result) fail(err error) Result {
 	r.Fatal = true
-	var problem *source.FileError
+	var problem *cli.FileError
 	if !errors.As(err, &problem) {
 		problem = r.Operation.Error(err.Error())
 	}

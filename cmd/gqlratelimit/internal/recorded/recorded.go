@@ -59,7 +59,6 @@ type kind struct {
 	record   simulate.Record
 	from, to time.Time
 	n        int
-	refused  int64
 	mixed    bool
 }
 
@@ -99,9 +98,6 @@ func (s *Sample) Share() float64 {
 	}
 	return float64(s.Below) / Everybody
 }
-
-// Whole says that all tenants are in it, with everything.
-func (s *Sample) Whole() bool { return s.Below == Everybody && s.LeftOut == 0 && s.Unreadable == 0 }
 
 // Recorded says what the records have beside prices.
 func (s *Sample) Recorded() tiers.Recorded {
@@ -195,7 +191,7 @@ func newKind(tenant string, sample *report.Sample, record *report.Record, n int)
 			Tenant: tenant, Team: unwritten(record.Team), User: unwritten(record.User), Tier: unwritten(record.Tier),
 			Operations: record.Fields, Document: record.Document, Units: units, Points: record.Cost,
 		},
-		from: sample.From, to: sample.To, n: n, refused: max(0, record.Refused), mixed: record.Mixed || record.Cut,
+		from: sample.From, to: sample.To, n: n, mixed: record.Mixed || record.Cut,
 	}
 	if len(record.Carried) > 0 && len(record.Carried) <= maxParameters {
 		k.record.Parameters = make(map[string]string, len(record.Carried))
@@ -262,17 +258,14 @@ type Operation struct {
 	// At is when it ran. What else is known of it is Record, whose time is not set, and which operations that were alike share.
 	At     time.Time
 	Record *simulate.Record
-	// Refused says that it was when it ran: those of a kind that were are its last ones.
-	Refused bool
 	// Mixed says that the record is the mean of several that were not alike, or that more stood in it than fits.
 	Mixed bool
 }
 
 // operation is one of a kind, at a millisecond.
 type operation struct {
-	at      int64
-	kind    *kind
-	refused bool
+	at   int64
+	kind *kind
 }
 
 // Operations yields all of them by time, those of a kind spread over its second. Of those of one moment none is known to be the first.
@@ -290,7 +283,7 @@ func (s *Sample) Operations() iter.Seq[Operation] {
 			from, length := k.from.UnixMilli(), k.to.Sub(k.from).Milliseconds()
 			for j := range k.n {
 				at := from + int64(float64(length)*float64(j)/float64(max(1, k.n-1)))
-				all = append(all, operation{at, k, int64(k.n-j) <= k.refused})
+				all = append(all, operation{at, k})
 			}
 		}
 	}
@@ -298,7 +291,7 @@ func (s *Sample) Operations() iter.Seq[Operation] {
 	return func(yield func(Operation) bool) {
 		for i := range all {
 			op := &all[i]
-			if !yield(Operation{time.UnixMilli(op.at), &op.kind.record, op.refused, op.kind.mixed}) {
+			if !yield(Operation{time.UnixMilli(op.at), &op.kind.record, op.kind.mixed}) {
 				return
 			}
 		}

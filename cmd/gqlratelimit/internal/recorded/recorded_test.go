@@ -51,19 +51,17 @@ func TestOperationsInOrder(t *testing.T) {
 			Tenant: "acme", User: "mira", Fields: []string{"Query.a", "Query.b"}, Cost: 9, N: 1,
 			Parts: []report.Part{{N: 2}, {N: 1}}, Carried: map[string]string{"header:X-Lang": report.HashValue(key, "header:X-Lang", "de")},
 		},
-		report.Record{Tenant: "acme", Cost: 1, N: 3, Refused: 1},
+		report.Record{Tenant: "acme", Cost: 1, N: 3},
 	)), key, 100)
 	require.NoError(t, err)
 	require.Equal(t, tiers.Recorded{Parts: true, Parameters: []string{"header:X-Lang"}, Users: true}, s.Recorded())
 	require.InDelta(t, 1, s.Share(), 0)
-	require.True(t, s.Whole())
 	all := operations(t, s)
 	require.Len(t, all, 4)
 	require.Equal(t, &simulate.Record{
 		Tenant: "acme", User: "mira", Operations: []string{"Query.a", "Query.b"}, Points: 9, Parts: []simulate.Part{{Calls: 2}, {Calls: 1}},
 		Parameters: map[string]string{"header:X-Lang": s.Value("header:X-Lang", "de")}, Units: all[0].Record.Units,
 	}, all[0].Record)
-	require.Equal(t, []bool{false, false, false, true}, []bool{all[0].Refused, all[1].Refused, all[2].Refused, all[3].Refused})
 	require.Equal(t, noon.Add(900*time.Millisecond), all[3].At.UTC())
 }
 
@@ -104,7 +102,6 @@ func TestReadForeignSamples(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, s.Unreadable)
 	require.Equal(t, 1, s.LeftOut)
-	require.False(t, s.Whole())
 	require.Equal(t, []string{"header:X-Lang"}, s.Recorded().Parameters)
 	all := operations(t, s)
 	require.Len(t, all, 5)

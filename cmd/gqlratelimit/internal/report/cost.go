@@ -21,7 +21,7 @@ type Costs struct {
 	// Results are the operations in the order of the report.
 	Results []pricing.Result
 	// Broken are the files that cannot be read or parsed, so that nobody knows what stands in them.
-	Broken []*source.FileError
+	Broken []*cli.FileError
 	// Top is how many of them are shown, 0 for all. All are counted in the summary.
 	Top int
 	// Calls is how many calls of each operation the table shows.
@@ -97,14 +97,14 @@ func (c Costs) Write(to cli.Console, asJSON bool) error {
 }
 
 // writeBroken writes a line for each file that has no operations because it cannot be read.
-func writeBroken(b *strings.Builder, broken []*source.FileError) {
+func writeBroken(b *strings.Builder, broken []*cli.FileError) {
 	for _, problem := range broken {
 		row(b, "-", "", "", "! "+problem.Error())
 	}
 }
 
 // brokenFiles says in the summary how many files were left out.
-func brokenFiles(broken []*source.FileError) string {
+func brokenFiles(broken []*cli.FileError) string {
 	if len(broken) == 0 {
 		return ""
 	}
@@ -113,7 +113,7 @@ func brokenFiles(broken []*source.FileError) string {
 
 // title names an operation and its place.
 func title(op *source.Operation) string {
-	return cli.Plain(op.Name) + "  " + source.Position(op.File, op.Line, 0, "")
+	return cli.Plain(op.Name) + "  " + cli.Position(op.File, op.Line, 0, "")
 }
 
 func (c Costs) writeOperation(b *strings.Builder, r pricing.Result) {

@@ -3,7 +3,6 @@ package report
 import (
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
@@ -12,36 +11,36 @@ type costsJSON struct {
 	Version    int             `json:"version"`
 	Operations []operationJSON `json:"operations"`
 	// Broken are files that cannot be read or parsed.
-	Broken  []*source.FileError `json:"broken,omitempty"`
-	MaxCost int64               `json:"maxCost,omitempty"`
-	Failed  bool                `json:"failed"`
+	Broken  []*cli.FileError `json:"broken,omitempty"`
+	MaxCost int64            `json:"maxCost,omitempty"`
+	Failed  bool             `json:"failed"`
 }
 
 // operationJSON is an operation and its price. An operation without a price has no points.
 type operationJSON struct {
-	Name             string              `json:"name"`
-	Kind             string              `json:"kind"`
-	File             string              `json:"file"`
-	Line             int                 `json:"line"`
-	Column           int                 `json:"column"`
-	Points           *int64              `json:"points,omitempty"`
-	Type             float64             `json:"type"`
-	Field            float64             `json:"field"`
-	Base             float64             `json:"base"`
-	Free             bool                `json:"free,omitempty"`
-	Approximate      bool                `json:"approximate,omitempty"`
-	Unmerged         bool                `json:"unmerged,omitempty"`
-	OverMaxCost      bool                `json:"overMaxCost,omitempty"`
-	DearestCall      *cost.Entry         `json:"dearestCall,omitempty"`
-	LongestList      *cost.Entry         `json:"longestList,omitempty"`
-	MissingVariables []string            `json:"missingVariables,omitempty"`
-	AssumedVariables []string            `json:"assumedVariables,omitempty"`
-	ChosenVariables  []string            `json:"chosenVariables,omitempty"`
-	Problems         []*source.FileError `json:"problems,omitempty"`
-	Calls            []cost.Entry        `json:"calls,omitempty"`
-	Omitted          int                 `json:"omitted,omitempty"`
-	OmittedType      float64             `json:"omittedType,omitempty"`
-	OmittedField     float64             `json:"omittedField,omitempty"`
+	Name             string           `json:"name"`
+	Kind             string           `json:"kind"`
+	File             string           `json:"file"`
+	Line             int              `json:"line"`
+	Column           int              `json:"column"`
+	Points           *int64           `json:"points,omitempty"`
+	Type             float64          `json:"type"`
+	Field            float64          `json:"field"`
+	Base             float64          `json:"base"`
+	Free             bool             `json:"free,omitempty"`
+	Approximate      bool             `json:"approximate,omitempty"`
+	Unmerged         bool             `json:"unmerged,omitempty"`
+	OverMaxCost      bool             `json:"overMaxCost,omitempty"`
+	DearestCall      *cost.Entry      `json:"dearestCall,omitempty"`
+	LongestList      *cost.Entry      `json:"longestList,omitempty"`
+	MissingVariables []string         `json:"missingVariables,omitempty"`
+	AssumedVariables []string         `json:"assumedVariables,omitempty"`
+	ChosenVariables  []string         `json:"chosenVariables,omitempty"`
+	Problems         []*cli.FileError `json:"problems,omitempty"`
+	Calls            []cost.Entry     `json:"calls,omitempty"`
+	Omitted          int              `json:"omitted,omitempty"`
+	OmittedType      float64          `json:"omittedType,omitempty"`
+	OmittedField     float64          `json:"omittedField,omitempty"`
 }
 
 func operation(r pricing.Result) operationJSON {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 )
 
 // maxCauses is how many calls are shown that made an operation dearer.
@@ -20,7 +19,7 @@ const maxCauses = 3
 type Changes struct {
 	List []pricing.Change
 	// Broken are the files that cannot be read or parsed, so that nobody knows what stands in them.
-	Broken []*source.FileError
+	Broken []*cli.FileError
 	// MaxRise is the share by which a price may rise.
 	MaxRise float64
 }
@@ -123,26 +122,26 @@ func writeChange(b *strings.Builder, change pricing.Change) {
 
 // changesJSON is the JSON of the sub-command diff.
 type changesJSON struct {
-	Version    int                 `json:"version"`
-	MaxRise    float64             `json:"maxRise"`
-	Failed     bool                `json:"failed"`
-	Broken     []*source.FileError `json:"broken,omitempty"`
-	Operations []changeJSON        `json:"operations"`
+	Version    int              `json:"version"`
+	MaxRise    float64          `json:"maxRise"`
+	Failed     bool             `json:"failed"`
+	Broken     []*cli.FileError `json:"broken,omitempty"`
+	Operations []changeJSON     `json:"operations"`
 }
 
 // changeJSON is one operation. Old and New are absent if there is no such price; Rise is absent if
 // either is, or if the operation was free.
 type changeJSON struct {
-	Name     string              `json:"name"`
-	File     string              `json:"file"`
-	Line     int                 `json:"line"`
-	Column   int                 `json:"column"`
-	Old      *int64              `json:"old,omitempty"`
-	New      *int64              `json:"new,omitempty"`
-	Rise     *float64            `json:"rise,omitempty"`
-	Failed   bool                `json:"failed"`
-	Causes   []causeJSON         `json:"causes,omitempty"`
-	Problems []*source.FileError `json:"problems,omitempty"`
+	Name     string           `json:"name"`
+	File     string           `json:"file"`
+	Line     int              `json:"line"`
+	Column   int              `json:"column"`
+	Old      *int64           `json:"old,omitempty"`
+	New      *int64           `json:"new,omitempty"`
+	Rise     *float64         `json:"rise,omitempty"`
+	Failed   bool             `json:"failed"`
+	Causes   []causeJSON      `json:"causes,omitempty"`
+	Problems []*cli.FileError `json:"problems,omitempty"`
 }
 
 // causeJSON is what at a path adds more than before. Coordinate is the first field; where calls of several object types

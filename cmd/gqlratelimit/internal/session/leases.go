@@ -17,60 +17,6 @@ const mostHolders = 20
 // Leases is who leases parts of limits: of those of a tenant itself, and of the backstop.
 type Leases struct{ Own, Backstop []bucket.LimitLeases }
 
-// LeasesJSON is how a limit is divided among the store and those who lease parts of it.
-type LeasesJSON struct {
-	Level string `json:"level"`
-	Owner string `json:"owner,omitempty"`
-	Part  string `json:"part,omitempty"`
-	Limit string `json:"limit"`
-	// Backstop says that it is a limit over all tenants.
-	Backstop bool `json:"backstop,omitempty"`
-	// Free is what is left in the store, and the others are sums of what is held.
-	Free     int64   `json:"free"`
-	Holders  int     `json:"holders"`
-	Capacity int64   `json:"capacity"`
-	Refill   float64 `json:"refillPerSecond"`
-	Held     int64   `json:"held"`
-	// Parts are the largest ones, at most bucket.MaxLeaseHolders.
-	Parts []LeasedPartJSON `json:"parts"`
-}
-
-// LeasedPartJSON is what one instance leases of a limit.
-type LeasedPartJSON struct {
-	Holder   string    `json:"holder"`
-	Capacity int64     `json:"capacity"`
-	Refill   float64   `json:"refillPerSecond"`
-	Held     int64     `json:"held"`
-	Ends     time.Time `json:"ends"`
-	Ended    bool      `json:"ended,omitempty"`
-}
-
-// JSON returns how limits are divided, nil if nothing is leased.
-func (all *Leases) JSON() []LeasesJSON {
-	var list []LeasesJSON
-	add := func(leases []bucket.LimitLeases, backstop bool) {
-		for i := range leases {
-			list = append(list, newLeasesJSON(&leases[i], backstop))
-		}
-	}
-	add(all.Own, false)
-	add(all.Backstop, true)
-	return list
-}
-
-func newLeasesJSON(l *bucket.LimitLeases, backstop bool) LeasesJSON {
-	out := LeasesJSON{
-		Level: l.Free.Owner.Level.String(), Owner: l.Free.Owner.Name, Part: l.Free.Owner.Part, Limit: l.Free.Limit.Name, Backstop: backstop,
-		Free: l.Free.Remaining, Holders: l.Holders, Capacity: l.Capacity, Refill: l.Refill, Held: l.Level,
-	}
-	for _, p := range l.Parts {
-		out.Parts = append(out.Parts, LeasedPartJSON{
-			Holder: p.Holder, Capacity: p.Capacity, Refill: p.Refill, Held: p.Level, Ends: p.Ends, Ended: p.EndsIn <= 0,
-		})
-	}
-	return out
-}
-
 // Leases returns who leases parts of the limits that the operations of the scope are judged by.
 func (l *Live) Leases(h *Holding) (all Leases, err error) {
 	if all.Own, err = l.leases(h.Scope.Tenant, h.Rules.Buckets); err != nil {

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
@@ -31,7 +30,7 @@ type Policy struct {
 
 // LoadPolicy reads a policy document, or a revision as a feed of files has it.
 func LoadPolicy(path string) (*Policy, error) {
-	document, err := source.ReadFile(path, tiers.MaxDocument+64<<10)
+	document, err := cli.ReadFile(path, tiers.MaxDocument+64<<10)
 	if err != nil {
 		return nil, err
 	}

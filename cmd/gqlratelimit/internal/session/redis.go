@@ -17,7 +17,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 )
 
 // Variables of the environment in which an operator keeps what every call needs.
@@ -83,7 +82,7 @@ func (a *Address) Read(c cli.Console) (redisclient.Config, error) {
 	}
 	config := redisclient.Config{Addresses: a.Addresses, Cluster: a.Cluster, Master: a.Master, Username: a.Username}
 	if a.PasswordFile != "" {
-		password, err := source.ReadFile(a.PasswordFile, maxPassword)
+		password, err := cli.ReadFile(a.PasswordFile, maxPassword)
 		if err != nil {
 			return config, err
 		}

@@ -12,7 +12,6 @@ type Flags struct {
 	Redis  Redis
 	Policy PolicyFlags
 	Scope  Scope
-	JSON   bool
 }
 
 // Register adds the flags.
@@ -20,12 +19,6 @@ func (f *Flags) Register(flags *flag.FlagSet) {
 	f.Redis.Register(flags)
 	f.Policy.Register(flags)
 	f.Scope.Register(flags)
-	f.RegisterJSON(flags)
-}
-
-// RegisterJSON adds the flag that asks for JSON.
-func (f *Flags) RegisterJSON(flags *flag.FlagSet) {
-	cli.JSONVar(flags, &f.JSON)
 }
 
 // Session is a live limiter, and what holds in it for the scope.

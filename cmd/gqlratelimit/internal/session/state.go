@@ -12,46 +12,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 )
 
-// LimitJSON is a limit and, where a store was asked, what is left of it.
-type LimitJSON struct {
-	Level string      `json:"level"`
-	Owner string      `json:"owner,omitempty"`
-	Part  string      `json:"part,omitempty"`
-	Limit string      `json:"limit"`
-	Unit  bucket.Unit `json:"unit"`
-	Mode  string      `json:"mode"`
-	// Period is in seconds; windows of the calendar have none.
-	Capacity int64   `json:"capacity"`
-	Refill   int64   `json:"refill,omitempty"`
-	Period   float64 `json:"period,omitempty"`
-	Window   string  `json:"window,omitempty"`
-
-	Remaining  *int64 `json:"remaining,omitempty"`
-	Overdraft  int64  `json:"overdraft,omitempty"`
-	ResetAfter *int64 `json:"resetAfterSeconds,omitempty"`
-	Overridden bool   `json:"overridden,omitempty"`
-}
-
-// NewLimitJSON returns a limit as the policy has it.
-func NewLimitJSON(owner bucket.Owner, l *bucket.Limit) LimitJSON {
-	out := LimitJSON{
-		Level: owner.Level.String(), Owner: owner.Name, Part: owner.Part, Limit: l.Name, Unit: l.Unit, Mode: l.Mode.String(),
-		Capacity: l.Capacity, Period: l.Period.Seconds(), Window: policydiff.Window(l.Window.Kind),
-	}
-	if l.Refill != l.Capacity {
-		out.Refill = l.Refill
-	}
-	return out
-}
-
-// NewStateJSON returns a limit as a store sees it.
-func NewStateJSON(s bucket.LimitState) LimitJSON {
-	out := NewLimitJSON(s.Owner, s.Limit)
-	reset := int64(s.ResetAfter.Seconds())
-	out.Remaining, out.Overdraft, out.ResetAfter, out.Overridden = &s.Remaining, s.Overdraft, &reset, s.Overridden
-	return out
-}
-
 // LimitText says a limit in words.
 func LimitText(l *bucket.Limit) string { return policydiff.Limit(l) }
 

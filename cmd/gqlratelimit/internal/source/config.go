@@ -9,6 +9,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
@@ -138,7 +139,7 @@ func yamlProblem(path string, err error) error {
 	if errors.As(err, &mistakes) && len(mistakes.Errors) > 0 {
 		message = mistakes.Errors[0]
 	}
-	problem := &FileError{File: path}
+	problem := &cli.FileError{File: path}
 	message = strings.TrimPrefix(message, "yaml: ")
 	if _, scanned := fmt.Sscanf(message, "line %d:", &problem.Line); scanned == nil {
 		_, message, _ = strings.Cut(message, ": ")

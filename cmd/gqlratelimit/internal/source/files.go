@@ -2,15 +2,15 @@ package source
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 )
 
 // Bounds of what is read. They leave room for the largest schemas in public use, which have 5 MB and
@@ -32,7 +32,7 @@ func Files(paths []string, extensions ...string) ([]string, error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, unreadable(path, err)
+			return nil, cli.Unreadable(path, err)
 		}
 		if !info.IsDir() {
 			files = append(files, filepath.Clean(path))
@@ -43,7 +43,7 @@ func Files(paths []string, extensions ...string) ([]string, error) {
 			return nil, err
 		}
 		if len(found) == 0 {
-			return nil, &FileError{File: path, Message: "no file below this directory ends in " + strings.Join(extensions, " or ")}
+			return nil, &cli.FileError{File: path, Message: "no file below this directory ends in " + strings.Join(extensions, " or ")}
 		}
 		files = append(files, found...)
 	}
@@ -63,7 +63,7 @@ func below(root string, extensions []string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return unreadable(path, err)
+			return cli.Unreadable(path, err)
 		}
 		name := entry.Name()
 		if entry.IsDir() {
@@ -82,7 +82,7 @@ func below(root string, extensions []string) ([]string, error) {
 			return nil //nolint:nilerr // a link to nothing is left out, as an empty directory is
 		}
 		if len(found) == maxFiles {
-			return &FileError{File: root, Message: fmt.Sprintf("more than %d files are below this directory; name a smaller one", maxFiles)}
+			return &cli.FileError{File: root, Message: fmt.Sprintf("more than %d files are below this directory; name a smaller one", maxFiles)}
 		}
 		found = append(found, path)
 		return nil
@@ -90,39 +90,15 @@ func below(root string, extensions []string) ([]string, error) {
 	return found, err
 }
 
-// ReadFile returns the bytes of a file, or of a pipe. A file that has more than it may, or is neither, is a [FileError].
-func ReadFile(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	if !info.Mode().IsRegular() && info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) == 0 {
-		return nil, &FileError{File: path, Message: "cannot be read: it is no file"}
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	if int64(len(data)) > most {
-		return nil, &FileError{File: path, Message: fmt.Sprintf("the file has more than %d bytes, which is the bound for its kind", most)}
-	}
-	return data, nil
-}
-
 // read returns the text of a file, without a byte order mark.
 func read(path string, most int64) (string, error) {
-	text, err := ReadFile(path, most)
+	text, err := cli.ReadFile(path, most)
 	if err != nil {
 		return "", err
 	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
-		return "", &FileError{File: path, Message: "the file is not UTF-8 text"}
+		return "", &cli.FileError{File: path, Message: "the file is not UTF-8 text"}
 	}
 	return string(text), nil
 }
@@ -134,13 +110,4 @@ func readDocument(path string, limit int64) (string, error) {
 		return "", err
 	}
 	return text, tooDeep(path, text)
-}
-
-// unreadable says what the system said, without naming the path twice.
-func unreadable(path string, err error) error {
-	var known *fs.PathError
-	if errors.As(err, &known) {
-		err = known.Err
-	}
-	return &FileError{File: path, Message: "cannot be read: " + err.Error(), cause: err}
 }

@@ -6,16 +6,17 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
 // Error returns a mistake of the operation as a whole.
-func (op *Operation) Error(message string) *FileError {
-	return &FileError{File: op.File, Line: op.Line, Column: op.Column, Message: message}
+func (op *Operation) Error(message string) *cli.FileError {
+	return &cli.FileError{File: op.File, Line: op.Line, Column: op.Column, Message: message}
 }
 
 // Located returns the error of [cost.New] with the positions of the coordinates in the schema: the join
-// of a [FileError] for each mistake.
+// of a [cli.FileError] for each mistake.
 func Located(schema *ast.Schema, err error) error {
 	mistakes := SchemaErrors(err)
 	if len(mistakes) == 0 {

@@ -1,12 +1,16 @@
 package source
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+)
 
 // maxNesting is how deep braces, brackets and parentheses may nest. The parser recurses, and a stack that
 // overflows ends the process without a word.
 const maxNesting = 1_000
 
-// tooDeep returns a [FileError] if a document nests too deeply. It reads strings and comments as the
+// tooDeep returns a [cli.FileError] if a document nests too deeply. It reads strings and comments as the
 // parser does; what it misjudges behind a syntax error the parser never reaches.
 func tooDeep(file, text string) error {
 	depth := 0
@@ -15,7 +19,7 @@ func tooDeep(file, text string) error {
 		case '{', '[', '(':
 			depth++
 			if depth > maxNesting {
-				return &FileError{File: file, Line: 1 + strings.Count(text[:i], "\n"), Message: "the document nests more than 1000 levels deep"}
+				return &cli.FileError{File: file, Line: 1 + strings.Count(text[:i], "\n"), Message: "the document nests more than 1000 levels deep"}
 			}
 		case '}', ']', ')':
 			depth--

@@ -9,6 +9,8 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/parser"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 )
 
 // maxOperationTokens bounds what a document takes in memory once it is parsed.
@@ -45,9 +47,9 @@ type library struct {
 // hold several, and a fragment can stand in any of the files, as in code bases that keep them beside
 // their components. Files of the schema are left out, which may lie in the same directories.
 //
-// Broken has a [FileError] for each file that cannot be read or parsed; the others are read all the same. If
+// Broken has a [cli.FileError] for each file that cannot be read or parsed; the others are read all the same. If
 // none has an operation, they are the error.
-func LoadOperations(paths, schema []string) (operations []*Operation, broken []*FileError, err error) {
+func LoadOperations(paths, schema []string) (operations []*Operation, broken []*cli.FileError, err error) {
 	files, err := Files(paths, operationExtensions...)
 	if err != nil {
 		return nil, nil, err
@@ -79,10 +81,10 @@ func LoadOperations(paths, schema []string) (operations []*Operation, broken []*
 		}
 		return nil, broken, errors.Join(problems...)
 	}
-	return nil, nil, &FileError{File: strings.Join(paths, ", "), Message: "no operation stands there, only fragments or nothing"}
+	return nil, nil, &cli.FileError{File: strings.Join(paths, ", "), Message: "no operation stands there, only fragments or nothing"}
 }
 
-func parseOperations(file string) (*ast.QueryDocument, *FileError) {
+func parseOperations(file string) (*ast.QueryDocument, *cli.FileError) {
 	text, err := readDocument(file, maxOperationBytes)
 	if err != nil {
 		return nil, FromGraphQL(err, file)
@@ -116,7 +118,7 @@ func newOperation(file string, definition *ast.OperationDefinition, lib *library
 
 // Document returns a document of the operation and the fragments that it reaches. A fragment of its own
 // file comes before one of the same name elsewhere. A fragment that is missing is left to validation;
-// one that two other files define is a [FileError], and so are more than 1000 fragments.
+// one that two other files define is a [cli.FileError], and so are more than 1000 fragments.
 func (op *Operation) Document() (*ast.QueryDocument, error) {
 	doc := &ast.QueryDocument{Operations: ast.OperationList{op.Definition}, Position: op.Definition.Position}
 	seen := map[string]bool{}

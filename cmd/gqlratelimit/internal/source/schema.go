@@ -9,6 +9,8 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/parser"
 	"github.com/vektah/gqlparser/v2/validator"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 )
 
 // maxSchemaTokens bounds what a schema takes in memory once it is parsed. That of GitHub has fewer than
@@ -40,7 +42,7 @@ type Repeated struct {
 // LoadSchema reads one schema from files and directories. Definitions of @cost and @listSize are added
 // if the schema has none. What published schemas have although it is not allowed is left out:
 // definitions of built-in scalars, fields that are defined twice in the same way, and directives of
-// federation without a definition. The error joins a [FileError] for each mistake found.
+// federation without a definition. The error joins a [cli.FileError] for each mistake found.
 func LoadSchema(paths []string) (*Schema, error) {
 	files, err := Files(paths, schemaExtensions...)
 	if err != nil {
@@ -75,7 +77,7 @@ func LoadSchema(paths []string) (*Schema, error) {
 		return nil, FromGraphQL(err, "")
 	}
 	if schema.Query == nil {
-		return nil, &FileError{File: files[0], Message: "the schema has no query type; name all files of the schema"}
+		return nil, &cli.FileError{File: files[0], Message: "the schema has no query type; name all files of the schema"}
 	}
 	return &Schema{Schema: schema, Repeated: repeated}, nil
 }

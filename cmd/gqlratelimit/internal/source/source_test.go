@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
@@ -257,6 +258,6 @@ func TestAPathIsNoCommandToTheRunnerOfGitHubActions(t *testing.T) {
 		"  ::stop-commands::x":        "./  ::stop-commands::x:3",
 		"a::b.graphql":                "a::b.graphql:3",
 	} {
-		require.Equal(t, want, source.Position(path, 3, 0, ""))
+		require.Equal(t, want, cli.Position(path, 3, 0, ""))
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/validator"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 )
 
 // variablesExtension is how names of files with variables end.
@@ -41,7 +43,7 @@ func LoadVariables(path string) (*Variables, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, unreadable(path, err)
+		return nil, cli.Unreadable(path, err)
 	}
 	if info.IsDir() {
 		v.directory = path
@@ -88,9 +90,9 @@ func (v *Variables) read(path string) (map[string]any, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, unreadable(path, err)
+		return nil, cli.Unreadable(path, err)
 	case !info.Mode().IsRegular():
-		return nil, &FileError{File: path, Message: "is no regular file, and is not read"}
+		return nil, &cli.FileError{File: path, Message: "is no regular file, and is not read"}
 	}
 	values, err := readVariables(path)
 	if err == nil && v.known != nil {
@@ -122,7 +124,7 @@ func readVariables(path string) (map[string]any, error) {
 		if errors.As(err, &syntax) {
 			line = 1 + strings.Count(text[:min(int(syntax.Offset), len(text))], "\n")
 		}
-		return nil, &FileError{File: path, Line: line, Message: "variables are not one JSON object: " + err.Error()}
+		return nil, &cli.FileError{File: path, Line: line, Message: "variables are not one JSON object: " + err.Error()}
 	}
 	return values, nil
 }

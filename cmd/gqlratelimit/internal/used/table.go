@@ -1,7 +1,6 @@
 package used
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,91 +17,21 @@ const maxShown = 5000
 var forms = map[usage.Window]string{"minute": "2006-01-02 15:04", "hour": "2006-01-02 15:04", "day": time.DateOnly, "month": "2006-01"}
 
 // numbers are the columns of numbers of rows, and what a row has in them.
-func numbers(by usage.By) (columns []string, of func(*usage.Row) []**int64) {
+func numbers(by usage.By) (columns []string, of func(*usage.Row) []*int64) {
 	switch by {
 	case usage.ByField:
-		return []string{"CHARGED", "CALLS"}, func(r *usage.Row) []**int64 { return []**int64{&r.Charged, &r.Calls} }
+		return []string{"CHARGED", "CALLS"}, func(r *usage.Row) []*int64 { return []*int64{r.Charged, r.Calls} }
 	case usage.ByLimit:
-		return []string{"REFUSED"}, func(r *usage.Row) []**int64 { return []**int64{&r.Refused} }
+		return []string{"REFUSED"}, func(r *usage.Row) []*int64 { return []*int64{r.Refused} }
 	case usage.ByUnit:
 	}
-	return []string{"CHARGED", "GIVEN BACK", "NET"}, func(r *usage.Row) []**int64 { return []**int64{&r.Charged, &r.GivenBack, &r.Net} }
-}
-
-// summed adds up all periods, the largest first. A sum is open or not known where one of its periods is.
-func summed(rows []usage.Row) []usage.Row {
-	type key struct {
-		tenant, name string
-		grade        usage.Grade
-	}
-	sums, unknown, open := map[key]*usage.Row{}, false, false
-	var order []*usage.Row
-	for i := range rows {
-		r := &rows[i]
-		unknown, open = unknown || r.Known != usage.KnownAll, open || r.Open
-		k := key{r.Tenant, r.Name, r.Grade}
-		if sums[k] == nil {
-			sums[k] = &usage.Row{Tenant: r.Tenant, Name: r.Name, Grade: r.Grade}
-			order = append(order, sums[k])
-		}
-		into, from := all(sums[k]), all(r)
-		for j := range from {
-			add(into[j], *from[j])
-		}
-	}
-	if len(order) > 1 {
-		// A period without a name had nothing.
-		order = slices.DeleteFunc(order, func(r *usage.Row) bool { return r.Name == "" && r.Tenant == "" && empty(r) })
-	}
-	slices.SortStableFunc(order, func(a, b *usage.Row) int {
-		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Name, b.Name))
-	})
-	found := []usage.Row{}
-	for _, r := range order {
-		r.Begin, r.End, r.Open, r.Known = rows[0].Begin, rows[len(rows)-1].End, open, usage.KnownAll
-		if unknown {
-			r.Known = usage.KnownPart
-		}
-		found = append(found, *r)
-	}
-	return found
-}
-
-// all are all numbers of a row.
-func all(r *usage.Row) []**int64 {
-	return []**int64{&r.Charged, &r.GivenBack, &r.Net, &r.Calls, &r.Refused}
-}
-
-// add adds a number, which stays one that nobody knows if there is none.
-func add(into **int64, n *int64) {
-	if n == nil {
-		return
-	}
-	if *into == nil {
-		*into = new(int64)
-	}
-	**into += *n
-}
-
-// empty reports whether a row has nothing.
-func empty(r *usage.Row) bool {
-	return !slices.ContainsFunc(all(r), func(n **int64) bool { return *n != nil && **n != 0 })
-}
-
-// size is by what rows are sorted: what is left of what was charged, or refusals.
-func size(r *usage.Row) int64 {
-	for _, n := range []*int64{r.Net, r.Refused} {
-		if n != nil && *n != 0 {
-			return *n
-		}
-	}
-	return 0
+	return []string{"CHARGED", "GIVEN BACK", "NET"}, func(r *usage.Row) []*int64 { return []*int64{r.Charged, r.GivenBack, r.Net} }
 }
 
 // writeUsage writes a table, and below it what is to be known about it.
-func writeUsage(c cli.Console, told *usage.Series, sum bool) error {
+func writeUsage(c cli.Console, told *usage.Series) error {
 	if len(told.Rows) > maxShown {
-		return cli.Usagef("there are %d rows, and nobody reads more than %d: say -sum, a longer -window, or -csv", len(told.Rows), maxShown)
+		return cli.Usagef("there are %d rows, and nobody reads more than %d: say a longer -window, or -json", len(told.Rows), maxShown)
 	}
 	zone, err := time.LoadLocation(told.Zone)
 	if err != nil {
@@ -110,32 +39,25 @@ func writeUsage(c cli.Console, told *usage.Series, sum bool) error {
 	}
 	columns, of := numbers(told.By)
 	head := []string{"PERIOD"}
-	if sum {
-		head = nil
-	}
 	if told.Tenant == "" {
 		head = append(head, "TENANT")
 	}
-	head = append(head, "NAME")
-	rows := [][]string{slices.Concat(head, columns, []string{"GRADE", ""})}
+	rows := [][]string{slices.Concat(head, []string{"NAME"}, columns, []string{"GRADE", ""})}
 	for i := 0; i < len(told.Rows); i++ {
 		r := &told.Rows[i]
-		var line []string
-		if !sum {
-			period := r.Begin.In(zone).Format(forms[told.Window])
-			if last := unknownUntil(told.Rows, i); last > i {
-				period, i = period+" to "+told.Rows[last].Begin.In(zone).Format(forms[told.Window]), last
-			}
-			line = append(line, period)
+		period := r.Begin.In(zone).Format(forms[told.Window])
+		if last := unknownUntil(told.Rows, i); last > i {
+			period, i = period+" to "+told.Rows[last].Begin.In(zone).Format(forms[told.Window]), last
 		}
+		line := []string{period}
 		if told.Tenant == "" {
 			line = append(line, r.Tenant)
 		}
 		line = append(line, r.Name)
 		for _, n := range of(r) {
 			text := "?"
-			if *n != nil {
-				text = strconv.FormatInt(**n, 10)
+			if n != nil {
+				text = strconv.FormatInt(*n, 10)
 			}
 			line = append(line, text)
 		}
@@ -185,6 +107,11 @@ func writeNotes(c cli.Console, told *usage.Series) {
 	if told.Counts == "totals" && told.By == usage.ByField {
 		note(c, "The policy counts no root fields of %s: its tier has usage: totals.", told.Tenant)
 	}
+}
+
+// note writes a line below a table.
+func note(c cli.Console, format string, args ...any) {
+	fmt.Fprintln(c.Stdout, cli.Plain(fmt.Sprintf(format, args...)))
 }
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
