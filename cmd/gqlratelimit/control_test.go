@@ -78,7 +78,7 @@ func (c *control) answer(request string, status int, header http.Header, body st
 
 // problem has the next request of a kind be refused.
 func (c *control) problem(request string, status int, body string) {
-	c.answer(request, status, http.Header{"Content-Type": {"application/problem+json"}, "Retry-After": {"0"}}, body)
+	c.answer(request, status, http.Header{"Content-Type": {"application/problem+json"}}, body)
 }
 
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {

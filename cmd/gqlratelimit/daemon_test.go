@@ -172,12 +172,7 @@ func TestWhatADaemonCannotDoIsSaidInSentences(t *testing.T) {
 	c.answer(get, http.StatusOK, nil, strings.Repeat("x", 18<<20))
 	require.Contains(t, c.want(exitUsage, "policy pull FOLDER/p.yaml"), "more than")
 	c.problem(get, http.StatusTooManyRequests, `{"title": "Too many requests"}`)
-	c.problem(get, http.StatusServiceUnavailable, `{"title": "It took too long"}`)
-	require.Contains(t, c.want(exitOK, "policy pull FOLDER/p.yaml"), "is revision 1", "what is asked too often is asked again")
-	for range 30 {
-		c.problem(get, http.StatusTooManyRequests, `{"title": "Too many requests"}`)
-	}
-	require.Contains(t, c.want(exitUsage, "policy pull FOLDER/p.yaml"), "Too many requests", "but not for ever")
+	require.Contains(t, c.want(exitUsage, "policy pull FOLDER/p.yaml"), "Too many requests")
 	c.write("p.yaml", document(51))
 	c.problem("PUT /v1/ratelimit/policies", http.StatusServiceUnavailable, `{"title": "Nobody knows whether it was done"}`)
 	require.Contains(t, c.want(exitUsage, "policy push -expect 1 -reason r FOLDER/p.yaml"), "Nobody knows", "what changes something is not repeated by itself")

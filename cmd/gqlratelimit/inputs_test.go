@@ -24,7 +24,6 @@ type priced struct {
 		MissingVariables, AssumedVariables []string
 		ChosenVariables                    []string
 		Problems                           []struct{ Message string }
-		DearestCall, LongestList           *struct{ Path []string }
 	}
 }
 
@@ -162,31 +161,11 @@ func TestListsHaveSizesByPatterns(t *testing.T) {
 			type DropPayload { errors: [Problem!]! @listSize(assumedSize: 3) }
 			type Problem { text: String }`,
 		"operation.graphql": `{ save { errors { text } } drop { errors { text } } }`,
-		"pricing.yaml":      `listSizes: {"*.errors": 1}`,
+		"pricing.yaml":      `listSizes: {"*.errors": {assumedSize: 1}}`,
 	})
 	points := func(args ...string) int64 { return *priceIn(t, dir, exitOK, args...).Operations[0].Points }
 	// The root, four calls, two payloads, and the errors of both.
 	require.Equal(t, points()-9, points("-config", filepath.Join(dir, "pricing.yaml")))
-}
-
-func TestAnOperationThatCostsTooMuchNamesItsDearestCallAndLongestList(t *testing.T) {
-	t.Parallel()
-	dir := files(t, map[string]string{
-		"schema.graphqls": `
-			type Query { books(first: Int): [Book!]! @listSize(slicingArguments: ["first"]) }
-			type Book { authors: [Author!]! @listSize(assumedSize: 3) }
-			type Author { home: Place }
-			type Place { name: String }`,
-		"operation.graphql": `{ books(first: 50) { authors { home { name } } } }`,
-	})
-	c, stdout, _ := quiet()
-	args := []string{"cost", "-schema", filepath.Join(dir, "schema.graphqls"), "-calls", "0", "-max-cost", "100", dir}
-	require.Equal(t, exitFound, run(c, args))
-	require.Contains(t, stdout.String(), "! above the maximum of 100: most by books.authors.home, 300; the longest list is books, 50 (first)")
-	found := priceIn(t, dir, exitFound, "-max-cost", "100")
-	require.Equal(t, []string{"books", "authors", "home"}, found.Operations[0].DearestCall.Path)
-	require.Equal(t, []string{"books"}, found.Operations[0].LongestList.Path)
-	require.Nil(t, priceIn(t, dir, exitOK).Operations[0].DearestCall)
 }
 
 func TestDiffNamesAPathOnceAndShowsASmallRise(t *testing.T) {

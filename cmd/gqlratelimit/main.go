@@ -1,19 +1,6 @@
 // Command gqlratelimit prices GraphQL operations before anybody sends them, examines the Redis of a
 // limiter, and works on a limiter while it serves.
 //
-//	gqlratelimit cost -schema schema.graphqls operations/    what operations cost, and why
-//	gqlratelimit lint -schema schema.graphqls                what is wrong with the directives of a schema
-//	gqlratelimit diff -old old.graphqls -new new.graphqls operations/    which operations became dearer
-//	gqlratelimit doctor -redis redis://127.0.0.1:6379    what is dangerous in a Redis for a limiter
-//	gqlratelimit budget show -tenant acme    what is left of budgets; grant and reset give them back
-//	gqlratelimit override list -tenant acme    what beats the policy; set, delete and clear change it
-//	gqlratelimit policy check policy.yaml    what is wrong with a policy; explain, simulate and plan say what it does; pull and push bring it from gqlratelimitd and back
-//	gqlratelimit refusal ID    why an operation was refused
-//	gqlratelimit top    the busiest tenants of all instances, and who is refused
-//	gqlratelimit mode set shadow -global -for 1h -reason "ticket 17"    no limit refuses, on any instance
-//	gqlratelimit usage -tenant acme -by unit    what a tenant has used, by gqlratelimitd
-//	gqlratelimit block -tenant acme -for 1h -reason "ticket 17"    everything of a tenant is refused; unblock ends it
-//
 // Each sub-command says more with -h. docs/reference/command.md shows them at work.
 //
 // The exit code is 0 if all is well, 1 if something was found (a price above the maximum, a rise above

@@ -147,8 +147,5 @@ func TestWhatIsReplayedIsAskedForInOneWay(t *testing.T) {
 	code, stdout, stderr := o.run("policy simulate -timeout 1m", "-policy", policy, "-records", costs)
 	require.Equal(t, exitOK, code, stderr)
 	require.Regexp(t, `gold +free +1 +150 .*100.0%`, stdout, "the directory is not asked")
-	code, stdout, stderr = o.run("policy simulate -timeout 1m -directory main", "-policy", policy, "-records", costs)
-	require.Equal(t, exitOK, code, stderr)
-	require.Regexp(t, `gold +pro +1 +150 .* 0.0%`, stdout)
 	require.Contains(t, stdout, "not judged: parameters.lang, parameters.plan")
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
@@ -33,7 +31,7 @@ const grantHelp = `
 Usage: gqlratelimit budget grant -tenant T [-team M | -user U | -operation O] -points N -reason TEXT
 
 Gives budget back to one owner: each of its limits gains as much of its unit as is given, until
-nothing is spent. It adds once, and changes no limit. -amount names other units.
+nothing is spent. It adds once, and changes no limit. -unit names another unit than points.
 
 Example:
 
@@ -97,72 +95,45 @@ func show(c cli.Console, args []string) error {
 	return nil
 }
 
-// amounts is a flag UNIT=N that can be given several times.
-type amounts struct{ bucket.Amounts }
-
-// String implements flag.Value.
-func (a *amounts) String() string { return "" }
-
-// Set implements flag.Value.
-func (a *amounts) Set(text string) error {
-	unit, number, _ := strings.Cut(text, "=")
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || unit == "" || n < 1 {
-		return fmt.Errorf("write UNIT=N, with a number from 1 on, such as requests=100")
-	}
-	a.Amounts = append(a.Amounts, bucket.Amount{Unit: bucket.Unit(unit), N: n})
-	return nil
-}
-
 func grant(c cli.Console, args []string) error {
 	var (
 		in     session.Flags
 		change session.Change
-		given  amounts
-		points int64
+		given  bucket.Amount
 	)
 	flags := c.NewFlags("budget grant", grantHelp)
 	in.Register(flags)
 	change.Register(flags)
-	flags.Int64Var(&points, "points", 0, "how many `points` to give back")
-	flags.Var(&given, "amount", "`UNIT=N` to give back, such as requests=100; can be given several times")
+	flags.Int64Var(&given.N, "points", 0, "how much to give back, a `number` from 1 on")
+	flags.StringVar((*string)(&given.Unit), "unit", string(bucket.Points), "the `unit` in the place of points, such as requests")
 	if err := cli.ParseAlone(flags, args); err != nil {
 		return err
 	}
-	if points != 0 {
-		given.Amounts = append(given.Amounts, bucket.Amount{Unit: bucket.Points, N: points})
-	}
-	if len(given.Amounts) == 0 || points < 0 {
-		return cli.Usagef("say how much: -points N, with a number from 1 on, or -amount UNIT=N")
+	if given.N < 1 {
+		return cli.Usagef("say how much: -points N, with a number from 1 on")
 	}
 	return alter(c, &in, &change, func(s *session.Session, b bucket.Bucket) error {
-		if err := checkUnits(s.Holding, b, given.Amounts); err != nil {
+		if err := checkUnit(s.Holding, b, given.Unit); err != nil {
 			return err
 		}
 		return s.Call(func(ctx context.Context) error {
-			_, err := s.Store.Grant(ctx, s.Holding.Scope.Tenant, []bucket.Bucket{b}, given.Amounts)
+			_, err := s.Store.Grant(ctx, s.Holding.Scope.Tenant, []bucket.Bucket{b}, bucket.Amounts{given})
 			return err
 		})
 	})
 }
 
-// checkUnits returns an error for a unit that no limit of the owner counts, and for one that is named twice.
-func checkUnits(h *session.Holding, b bucket.Bucket, given bucket.Amounts) error {
+// checkUnit returns an error for a unit that no limit of the owner counts.
+func checkUnit(h *session.Holding, b bucket.Bucket, unit bucket.Unit) error {
 	var units []string
 	for _, limit := range b.Limits.All() {
 		units = append(units, string(limit.Unit))
 	}
-	slices.Sort(units)
-	units = slices.Compact(units)
-	for i, amount := range given {
-		if !slices.Contains(units, string(amount.Unit)) {
-			return cli.Unknown("limit of "+h.Scope.String()+" in the unit", string(amount.Unit), units)
-		}
-		if slices.ContainsFunc(given[:i], func(other bucket.Amount) bool { return other.Unit == amount.Unit }) {
-			return cli.Usagef("%s are given twice", amount.Unit)
-		}
+	if slices.Contains(units, string(unit)) {
+		return nil
 	}
-	return nil
+	slices.Sort(units)
+	return cli.Unknown("limit of "+h.Scope.String()+" in the unit", string(unit), slices.Compact(units))
 }
 
 func reset(c cli.Console, args []string) error {

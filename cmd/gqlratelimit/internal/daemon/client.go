@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,8 +36,6 @@ const (
 	maxAnswer = tiers.MaxDocument + 1<<20
 	// defaultTimeout is for how long an answer is waited for.
 	defaultTimeout = time.Minute
-	// maxTries is how often something is asked that the daemon has no time for.
-	maxTries = 20
 )
 
 // Flags say where the daemon is, and who asks.
@@ -144,26 +141,10 @@ type question struct {
 	most int64
 }
 
-// ask asks, again while the daemon has no time, and returns the answer, with a status below 300. Any other is a [*ProblemError].
+// ask asks and returns the answer, with a status below 300. Any other is a [*ProblemError].
 func (d *Client) ask(q *question) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout)
 	defer cancel()
-	for try := 1; ; try++ {
-		body, err := d.once(ctx, q)
-		var p *ProblemError
-		busy := errors.As(err, &p) && (p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable && q.again)
-		if !busy || try == maxTries {
-			return body, err
-		}
-		select {
-		case <-time.After(p.retryAfter):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
-}
-
-func (d *Client) once(ctx context.Context, q *question) ([]byte, error) {
 	target := d.base + q.path
 	if len(q.query) > 0 {
 		target += "?" + q.query.Encode()
@@ -224,21 +205,11 @@ func read(body []byte, into any) error {
 
 // ProblemError is why the daemon has not done something: application/problem+json, RFC 9457.
 type ProblemError struct {
-	Status   int       `json:"status"`
-	Title    string    `json:"title"`
-	Detail   string    `json:"detail"`
-	Request  string    `json:"request"`
-	Mistakes []Mistake `json:"mistakes"`
-
-	retryAfter time.Duration
-}
-
-// Mistake is one place of a policy document.
-type Mistake struct {
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Path    string `json:"path,omitempty"`
-	Problem string `json:"problem"`
+	Status   int             `json:"status"`
+	Title    string          `json:"title"`
+	Detail   string          `json:"detail"`
+	Request  string          `json:"request"`
+	Mistakes []tiers.Mistake `json:"mistakes"`
 }
 
 // problemOf reads a problem, also one that something else than the daemon has answered.
@@ -250,10 +221,7 @@ func problemOf(response *http.Response, body []byte) *ProblemError {
 	}
 	// The package of the daemon that says it is nobody's business here.
 	p.Detail = strings.TrimPrefix(p.Detail, "control: ")
-	p.Status, p.retryAfter = response.StatusCode, time.Second
-	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16); err == nil {
-		p.retryAfter = min(time.Duration(seconds)*time.Second, time.Minute)
-	}
+	p.Status = response.StatusCode
 	return p
 }
 

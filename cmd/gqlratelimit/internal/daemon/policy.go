@@ -55,7 +55,6 @@ type Published struct {
 	Author    string    `json:"author"`
 	Reason    string    `json:"reason"`
 	Published time.Time `json:"published"`
-	Warnings  []Mistake `json:"warnings"`
 }
 
 // Since returns revisions above a number, the newest first and at most a hundred.

@@ -238,7 +238,7 @@ func allInstances(n int) string {
 	if n == 1 {
 		return "the only instance"
 	}
-	return "all " + instances(n)
+	return "all " + cli.Count(n, "instance")
 }
 
 // missing names instances, a few of them.

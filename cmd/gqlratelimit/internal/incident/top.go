@@ -84,21 +84,13 @@ func sortBy(all *report.Summary, order func(report.Counts) int64, n int) {
 	all.Operations = all.Operations[:min(n, len(all.Operations))]
 }
 
-// instances says how many there are.
-func instances(n int) string {
-	if n == 1 {
-		return "1 instance"
-	}
-	return fmt.Sprintf("%d instances", n)
-}
-
 func writeTop(c cli.Console, namespace string, all *report.Summary) {
 	if len(all.Instances) == 0 {
 		fmt.Fprintf(c.Stdout, "No instance has reported in the namespace %s within ten seconds: name another with -namespace, or see docs/guide/report.md for how they do.\n", namespace)
 		return
 	}
 	fmt.Fprintf(c.Stdout, "%s, in the last minute: %d decisions, %d refused (%s), %d more if everything were enforced, %d points\n\n",
-		instances(len(all.Instances)), all.Recent.Decisions, all.Recent.Refused, cli.Percent(all.Recent.RefusedShare()), all.Recent.WouldRefuse, all.Recent.Cost)
+		cli.Count(len(all.Instances), "instance"), all.Recent.Decisions, all.Recent.Refused, cli.Percent(all.Recent.RefusedShare()), all.Recent.WouldRefuse, all.Recent.Cost)
 	counts := func(n report.Counts) []string {
 		return []string{fmt.Sprint(n.Decisions), fmt.Sprint(n.Refused), cli.Percent(n.RefusedShare()), fmt.Sprint(n.WouldRefuse), fmt.Sprint(n.Cost)}
 	}

@@ -18,8 +18,8 @@ Usage: gqlratelimit policy plan -new FILE [-old FILE] [-records FILE | -recorded
 Says what a new policy changes: which limits of which tiers, and of tenants that the policies list.
 Without -old it is compared with the newest revision in Redis. It says whom the new policy would
 refuse more often than the old: with -records by recorded costs, as simulate.Writer has written
-them, with -recorded by what instances have recorded in Redis. What the directory
-has of tenants is looked at with -recorded, and with -records where -directory is given.
+them, with -recorded by what instances have recorded in Redis, where what the directory has of
+tenants is looked at.
 
 The exit code is 1 if the share of recorded operations that is newly refused is larger than
 -max-newly-refused, and else 0.
@@ -160,7 +160,7 @@ func (in *planFlags) read(c cli.Console) (before, after *session.Policy, err err
 // replay says whom the new policy would refuse more often.
 func (in *planFlags) replay(c cli.Console, before, after *session.Policy) (*refusedJSON, error) {
 	var live *session.Live
-	if in.live() {
+	if in.samples {
 		var err error
 		if live, err = in.Redis.Open(c); err != nil {
 			return nil, err

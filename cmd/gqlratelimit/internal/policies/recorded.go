@@ -24,7 +24,8 @@ const (
 	// mostOperations is how many operations of samples are held at once. With more, fewer tenants are.
 	mostOperations = 500_000
 	// mostSince is for how long instances keep what they have recorded.
-	mostSince = time.Hour
+	mostSince    = time.Hour
+	defaultSince = mostSince / 4
 	// maxKey is how many bytes the file of a key has.
 	maxKey = 4 << 10
 )
@@ -34,15 +35,12 @@ type recordings struct {
 	file, key string
 	samples   bool
 	since     time.Duration
-
-	flags *flag.FlagSet
 }
 
 func (r *recordings) register(flags *flag.FlagSet) {
-	r.flags = flags
 	flags.StringVar(&r.file, "records", "", "`file` of recorded costs, one JSON object a line")
 	flags.BoolVar(&r.samples, "recorded", false, "replay what instances have recorded in Redis, and not a file")
-	flags.DurationVar(&r.since, "since", mostSince/4, "with -recorded, for how `long` back, up to an hour")
+	flags.DurationVar(&r.since, "since", defaultSince, "with -recorded, for how `long` back, up to an hour")
 	flags.StringVar(&r.key, "report-key", "", "with -recorded, the `file` of the key of the instances, as in report.Config.Key")
 }
 
@@ -53,22 +51,13 @@ func (r *recordings) check() error {
 	switch {
 	case r.file != "" && r.samples:
 		return cli.Usagef("say one of -records and -recorded")
-	case !r.samples && (r.key != "" || r.says("since")):
+	case !r.samples && (r.key != "" || r.since != defaultSince):
 		return cli.Usagef("-since and -report-key go with -recorded")
 	case r.since < time.Second || r.since > mostSince:
 		return cli.Usagef("-since %v: 1s to 1h fit", r.since)
 	}
 	return nil
 }
-
-// says reports whether a flag was given.
-func (r *recordings) says(name string) (given bool) {
-	r.flags.Visit(func(f *flag.Flag) { given = given || f.Name == name })
-	return given
-}
-
-// live reports whether a Redis is needed for what is replayed: for samples, and for the directory of tenants where it is asked for.
-func (r *recordings) live() bool { return r.samples || r.file != "" && r.says("directory") }
 
 // traffic is what is replayed.
 type traffic struct {
@@ -92,13 +81,11 @@ type sampleJSON struct {
 	Unreadable int       `json:"unreadable,omitempty"`
 }
 
-// traffic reads what is replayed, and has tenants looked up in the directory of a Redis, of none if there is none.
+// traffic reads what is replayed. The tenants of samples are looked up in the directory of the same Redis.
 func (r *recordings) traffic(in *session.Flags, live *session.Live) (*traffic, error) {
 	t := &traffic{config: simulate.ReplayConfig{Enforced: true}, units: make(map[bucket.Unit]bool)}
-	if r.live() {
-		t.config.Record = t.directory(in, live)
-	}
 	if r.samples {
+		t.config.Record = t.directory(in, live)
 		return t, r.fromSamples(t, live)
 	}
 	t.records = fromFile(r.file)

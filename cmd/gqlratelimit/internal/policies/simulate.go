@@ -16,8 +16,8 @@ all of it were enforced. Every budget is full at first. -records is a file as si
 written it; -recorded takes what instances have recorded in Redis (docs/guide/report.md). All of it is
 held in memory, some 100 bytes each.
 
-What the directory has of tenants is looked at with -recorded, and with -records where -directory is
-given. What records do not say enough about is named, and refuses nothing.
+What the directory has of tenants is looked at with -recorded. What records do not say enough about
+is named, and refuses nothing.
 
 The exit code is 1 if a larger share than -max-refused would be refused.
 
@@ -54,7 +54,7 @@ func runSimulate(c cli.Console, args []string) error {
 		return err
 	}
 	var live *session.Live
-	if recorded.live() || !in.Policy.HasFile(c) && in.Redis.Given(c) {
+	if recorded.samples || !in.Policy.HasFile(c) && in.Redis.Given(c) {
 		if live, err = in.Redis.Open(c); err != nil {
 			return err
 		}

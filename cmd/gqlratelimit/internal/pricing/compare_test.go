@@ -85,34 +85,3 @@ func TestAPathIsOneCauseWhateverTypesAreCalledThere(t *testing.T) {
 	}
 	require.Equal(t, []pricing.Cause{{Path: "node.owner", Coordinates: []string{"A.owner", "B.owner"}, Old: 50, New: 112.5}}, change.Causes())
 }
-
-func TestTheDearestCallAndTheLongestListAboveItAreFound(t *testing.T) {
-	t.Parallel()
-	entry := func(points, size float64, path ...string) cost.Entry {
-		found := cost.Entry{Path: path, Type: points}
-		if size > 0 {
-			found.List = &cost.ListSource{Size: size}
-		}
-		return found
-	}
-	result := pricing.Result{Breakdown: cost.Breakdown{Entries: []cost.Entry{
-		entry(1, 0), entry(20, 20, "a"), entry(200, 10, "a", "b"), entry(400, 0, "a", "b", "c"), entry(300, 300, "ab"), entry(300, 150, "a", "x"),
-	}}}
-	call, list := result.Dearest()
-	require.Equal(t, []string{"a", "b", "c"}, call.Path)
-	require.Equal(t, []string{"a"}, list.Path)
-
-	result.Breakdown.Entries = result.Breakdown.Entries[4:5]
-	call, list = result.Dearest()
-	require.Equal(t, []string{"ab"}, call.Path)
-	require.Same(t, call, list, "the list is what the call returns")
-
-	result.Breakdown.Entries = []cost.Entry{entry(1, 0, "a"), entry(1, 1, "a", "b")}
-	call, list = result.Dearest()
-	require.Equal(t, []string{"a"}, call.Path, "the first of those that add the same")
-	require.Nil(t, list)
-
-	call, list = pricing.Result{}.Dearest()
-	require.Nil(t, call)
-	require.Nil(t, list)
-}

@@ -211,25 +211,6 @@ func decide(plan *cost.Plan, op *source.Operation, values map[string]any, missin
 	return false
 }
 
-// Dearest returns the call that adds most to the cost, and the longest of the lists in which it lies or which it
-// returns; nil where there is none. Whoever makes the operation cheaper begins there.
-func (r Result) Dearest() (call, list *cost.Entry) {
-	entries := r.Breakdown.Entries
-	for i := range entries {
-		if e := &entries[i]; call == nil || e.Type+e.Field > call.Type+call.Field {
-			call = e
-		}
-	}
-	for i := range entries {
-		e := &entries[i]
-		above := len(e.Path) <= len(call.Path) && slices.Equal(e.Path, call.Path[:len(e.Path)])
-		if above && e.List != nil && (list == nil || e.List.Size > list.List.Size) {
-			list = e
-		}
-	}
-	return call, list
-}
-
 // selections counts the selections of a document.
 func selections(doc *ast.QueryDocument) int {
 	n := 0

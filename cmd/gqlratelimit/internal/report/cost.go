@@ -88,7 +88,7 @@ func (c Costs) Write(to cli.Console, asJSON bool) error {
 			c.writeOperation(&b, r)
 		}
 		if hidden := len(c.Results) - len(c.shown()); hidden > 0 {
-			say(&b, "… and %s that cost less", count(hidden, "operation"))
+			say(&b, "… and %s that cost less", cli.Count(hidden, "operation"))
 		}
 		b.WriteString("\n" + c.summary() + "\n")
 		_, err := io.WriteString(w, b.String())
@@ -108,7 +108,7 @@ func brokenFiles(broken []*cli.FileError) string {
 	if len(broken) == 0 {
 		return ""
 	}
-	return ", " + count(len(broken), "file") + " left out"
+	return ", " + cli.Count(len(broken), "file") + " left out"
 }
 
 // title names an operation and its place.
@@ -126,7 +126,7 @@ func (c Costs) writeOperation(b *strings.Builder, r pricing.Result) {
 		say(b, "! %v", problem)
 	}
 	if c.Over(r) {
-		say(b, "! above the maximum of %s%s", points(c.MaxCost), remedy(r))
+		say(b, "! above the maximum of %s", points(c.MaxCost))
 	}
 	if len(r.Assumed) > 0 {
 		say(b, "? no value for %s: priced with what is required in it; optional inputs and elements of lists add to that", variables(r.Assumed))
@@ -152,19 +152,6 @@ func (c Costs) writeOperation(b *strings.Builder, r pricing.Result) {
 }
 
 func variables(names []string) string { return "$" + strings.Join(names, ", $") }
-
-// remedy says where an operation that costs too much can be made cheaper.
-func remedy(r pricing.Result) string {
-	call, list := r.Dearest()
-	if call == nil {
-		return ""
-	}
-	text := ": most by " + pathOf(call) + ", " + number(call.Type+call.Field)
-	if list != nil {
-		text += "; the longest list is " + pathOf(list) + ", " + number(list.List.Size) + " (" + list.List.String() + ")"
-	}
-	return text
-}
 
 func pathOf(e *cost.Entry) string { return cmp.Or(strings.Join(e.Path, "."), e.Coordinate) }
 
@@ -201,7 +188,7 @@ func writeCalls(b *strings.Builder, r pricing.Result, limit int) {
 		field += e.Field
 	}
 	if rest > 0 {
-		row(b, number(typ+field), number(typ), number(field), "  "+count(rest, "other call"))
+		row(b, number(typ+field), number(typ), number(field), "  "+cli.Count(rest, "other call"))
 	}
 }
 
@@ -248,7 +235,7 @@ func (c Costs) summary() string {
 			total += float64(r.Points)
 		}
 	}
-	text := count(len(c.Results), "operation") + ", " + number(total) + " points in all" + brokenFiles(c.Broken)
+	text := cli.Count(len(c.Results), "operation") + ", " + number(total) + " points in all" + brokenFiles(c.Broken)
 	if failed > 0 {
 		text += fmt.Sprintf(", %d with problems", failed)
 	}
@@ -269,13 +256,6 @@ func row(b *strings.Builder, first, second, third, text string) {
 // say writes a text below the numbers.
 func say(b *strings.Builder, format string, args ...any) {
 	row(b, "", "", "", fmt.Sprintf(format, args...))
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }
 
 // number writes a cost with at most two decimals. What is infinite, or too large for a price, is ∞.

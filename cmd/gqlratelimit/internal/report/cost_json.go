@@ -31,8 +31,6 @@ type operationJSON struct {
 	Approximate      bool             `json:"approximate,omitempty"`
 	Unmerged         bool             `json:"unmerged,omitempty"`
 	OverMaxCost      bool             `json:"overMaxCost,omitempty"`
-	DearestCall      *cost.Entry      `json:"dearestCall,omitempty"`
-	LongestList      *cost.Entry      `json:"longestList,omitempty"`
 	MissingVariables []string         `json:"missingVariables,omitempty"`
 	AssumedVariables []string         `json:"assumedVariables,omitempty"`
 	ChosenVariables  []string         `json:"chosenVariables,omitempty"`
@@ -71,10 +69,7 @@ func (c Costs) json() costsJSON {
 	out := costsJSON{Version: cli.FormatVersion, Operations: []operationJSON{}, Broken: c.Broken, MaxCost: c.MaxCost, Failed: c.Failed()}
 	for _, r := range c.shown() {
 		op := operation(r)
-		if c.Over(r) {
-			op.OverMaxCost = true
-			op.DearestCall, op.LongestList = r.Dearest()
-		}
+		op.OverMaxCost = c.Over(r)
 		out.Operations = append(out.Operations, op)
 	}
 	return out

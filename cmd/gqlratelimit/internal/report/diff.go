@@ -70,7 +70,7 @@ func (c Changes) writeTable(w io.Writer) error {
 		}
 		writeChange(&b, change)
 	}
-	text := count(len(c.List), "operation") + fmt.Sprintf(", %d with the same price", same) + brokenFiles(c.Broken)
+	text := cli.Count(len(c.List), "operation") + fmt.Sprintf(", %d with the same price", same) + brokenFiles(c.Broken)
 	if unpriced > 0 {
 		text += fmt.Sprintf(", %d not valid under the old schema", unpriced)
 	}
@@ -112,7 +112,7 @@ func writeChange(b *strings.Builder, change pricing.Change) {
 	causes := change.Causes()
 	for i, cause := range causes {
 		if i == maxCauses {
-			say(b, "  and %s", count(len(causes)-i, "other call"))
+			say(b, "  and %s", cli.Count(len(causes)-i, "other call"))
 			break
 		}
 		fields := strings.Join(cause.Coordinates, ", ")

@@ -59,7 +59,7 @@ func (f *Findings[F]) Write(c cli.Console, asJSON bool) error {
 			b.WriteString("\n")
 		}
 		b.WriteString(strings.Join([]string{
-			count(counts[doctor.Error], "error"), count(counts[doctor.Warning], "warning"), count(counts[doctor.Note], "note"),
+			cli.Count(counts[doctor.Error], "error"), cli.Count(counts[doctor.Warning], "warning"), cli.Count(counts[doctor.Note], "note"),
 		}, ", ") + "\n")
 		_, err := io.WriteString(w, b.String())
 		return err

@@ -22,7 +22,7 @@ type pricing struct {
 	ListSizes          map[string]listSize           `yaml:"listSizes"`
 	Connections        connections                   `yaml:"connections"`
 	RequireListSizes   bool                          `yaml:"requireListSizes"`
-	Base               bases                         `yaml:"base"`
+	Base               map[ast.Operation]float64     `yaml:"base"`
 	FreeFields         []string                      `yaml:"freeFields"`
 	WorkLimit          int                           `yaml:"workLimit"`
 	RefuseOverWork     bool                          `yaml:"refuseOverWork"`
@@ -30,28 +30,6 @@ type pricing struct {
 	MaxValues          int                           `yaml:"maxValues"`
 	AliasWeight        float64                       `yaml:"aliasWeight"`
 	Shape              shape                         `yaml:"shape"`
-}
-
-// bases are the base costs by kind of operation.
-type bases map[ast.Operation]float64
-
-// UnmarshalYAML refuses what is no kind of operation, with its line.
-func (b *bases) UnmarshalYAML(node *yaml.Node) error {
-	given := map[ast.Operation]float64{}
-	if err := node.Decode(&given); err != nil {
-		return err
-	}
-	for i := 0; i < len(node.Content); i += 2 {
-		switch key := node.Content[i]; ast.Operation(key.Value) {
-		case ast.Query, ast.Mutation, ast.Subscription:
-		default:
-			return &yaml.TypeError{Errors: []string{
-				fmt.Sprintf("line %d: base has no %s: it has query, mutation and subscription", key.Line, key.Value),
-			}}
-		}
-	}
-	*b = given
-	return nil
 }
 
 type shape struct {
@@ -68,25 +46,6 @@ type listSize struct {
 	SlicingArguments          []string `yaml:"slicingArguments"`
 	SizedFields               []string `yaml:"sizedFields"`
 	RequireOneSlicingArgument *bool    `yaml:"requireOneSlicingArgument"`
-}
-
-// UnmarshalYAML reads a number as the assumedSize, and refuses unknown keys, with their lines.
-func (s *listSize) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
-		s.AssumedSize = new(int)
-		return node.Decode(s.AssumedSize)
-	}
-	if node.Kind == yaml.MappingNode {
-		for i := 0; i < len(node.Content); i += 2 {
-			switch key := node.Content[i]; key.Value {
-			case "assumedSize", "slicingArguments", "sizedFields", "requireOneSlicingArgument", "<<":
-			default:
-				return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: a list size has no %s", key.Line, key.Value)}}
-			}
-		}
-	}
-	type plain listSize
-	return node.Decode((*plain)(s))
 }
 
 type connections struct {

