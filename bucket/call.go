@@ -166,7 +166,7 @@ func (c *call) numbers(before, now int64) []byte {
 		l := g.buckets[i].Limits
 		for j := range l.compiled.Columns {
 			var numbers [state.ExchangeNumbers]int64
-			if j < len(l.rules) && c.perLimit > 0 {
+			if j < len(l.rules) {
 				if c.exchange != nil {
 					numbers = c.exchange.message.Limits[k].Numbers()
 				} else {
