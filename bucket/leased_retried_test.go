@@ -3,6 +3,7 @@ package bucket_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,15 +16,17 @@ import (
 // failingSettler is a store one of whose settlements fails.
 type failingSettler struct {
 	*bucket.Memory
-	// fail decides about the next settlement, which it may have done.
-	fail func(settle func() (bucket.Settled, error)) error
+	// fail decides about the next settlement of a receipt, which it may have done. Usage is told beside it.
+	fail atomic.Pointer[func(settle func() (bucket.Settled, error)) error]
 }
 
 // Settle implements [bucket.Store].
 func (s *failingSettler) Settle(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
-	if fail := s.fail; fail != nil {
-		s.fail = nil
-		if err := fail(func() (bucket.Settled, error) { return s.Memory.Settle(ctx, settlement) }); err != nil {
+	if settlement.Receipt.IsZero() {
+		return s.Memory.Settle(ctx, settlement)
+	}
+	if fail := s.fail.Swap(nil); fail != nil {
+		if err := (*fail)(func() (bucket.Settled, error) { return s.Memory.Settle(ctx, settlement) }); err != nil {
 			return bucket.Settled{}, err
 		}
 	}
@@ -95,7 +98,9 @@ func TestASettlementThatFailedInPartIsDoneWholeAndOnceWhenItIsTriedAgain(t *test
 					take(7, bucket.LeaseOff, tenant)
 					used += 7
 				}
-				store.fail = c.fail
+				if c.fail != nil {
+					store.fail.Store(&c.fail)
+				}
 				settlement := bucket.Settlement{Receipt: result.Receipt.Clone(), Actual: points(0)}
 				settled, err := leased.Settle(t.Context(), settlement)
 				if c.fail != nil {
