@@ -217,6 +217,3 @@ func (b *Bucket) asked(amounts Amounts, unit Unit) int64 {
 	}
 	return amounts.Of(unit)
 }
-
-// is reports whether it is the bucket of the same owner under the same limits.
-func (b *Bucket) is(other *Bucket) bool { return b.Owner == other.Owner && b.Limits == other.Limits }

@@ -1,10 +1,6 @@
 package usage
 
-import (
-	"time"
-
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-)
+import "time"
 
 // Grade says how much a number is to be believed.
 type Grade string
@@ -18,9 +14,6 @@ const (
 	// Instance was counted by an instance in its memory. One that is killed loses a second or so of it.
 	Instance Grade = "instance"
 )
-
-// GradeOf returns the grade of what a store has counted.
-func GradeOf(g bucket.UsageGrade) Grade { return Grade(g.String()) }
 
 // Window is how long the periods are that usage is reported by.
 type Window string

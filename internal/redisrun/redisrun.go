@@ -1,4 +1,4 @@
-// Package redisrun names a run of an instance that writes into a Redis, and has it write once a second.
+// Package redisrun names a run of an instance that writes into a Redis.
 package redisrun
 
 import (
@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,36 +44,4 @@ func Now(ctx context.Context, client redis.UniversalClient, key string) (time.Ti
 func Valid(run string) bool {
 	_, err := hex.DecodeString(run)
 	return err == nil && len(run) == 16
-}
-
-// Loop writes once a second, until it is closed. It is safe for concurrent use.
-type Loop struct {
-	stop  context.CancelFunc
-	ended sync.WaitGroup
-}
-
-// Start begins to write.
-func Start(write func(context.Context)) *Loop {
-	ctx, stop := context.WithCancel(context.Background())
-	l := &Loop{stop: stop}
-	l.ended.Go(func() {
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		for over := false; !over; {
-			select {
-			case <-ctx.Done():
-				over = true
-			case <-ticker.C:
-			}
-			// What it writes at the end is not cut off by the end.
-			write(context.WithoutCancel(ctx))
-		}
-	})
-	return l
-}
-
-// Close writes once more, stops, and waits for that.
-func (l *Loop) Close() {
-	l.stop()
-	l.ended.Wait()
 }
