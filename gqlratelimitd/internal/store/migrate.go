@@ -79,8 +79,12 @@ func (db *DB) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	// SQLite does not wait for another process while it opens a file that is new.
+	return repeat(ctx, func(ctx context.Context) error { return db.makeTables(ctx, tables) })
+}
+
+// makeTables makes the tables if there are none.
+func (db *DB) makeTables(ctx context.Context, tables string) error {
 	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
