@@ -23,12 +23,13 @@ type PolicyError struct {
 type Mistake struct {
 	// Line and Column are where it stands in the document, counted from 1. They are 0 for a policy of
 	// Go values. What is missing is reported where it should stand.
-	Line, Column int
+	Line   int `json:"line,omitempty"`
+	Column int `json:"column,omitempty"`
 	// Path leads to it, such as tiers.free.limits.minute.capacity. It is empty for the document as a
 	// whole.
-	Path string
+	Path string `json:"path,omitempty"`
 	// Problem says what is wrong and what would fit.
-	Problem string
+	Problem string `json:"problem"`
 }
 
 // String returns position, path and problem.

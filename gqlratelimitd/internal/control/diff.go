@@ -5,6 +5,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // MaxChanges is how many changes a diff lists.
@@ -28,7 +29,7 @@ type Diff struct {
 	// Following is how many listed tenants change as their tier does.
 	Following int `json:"following,omitempty"`
 	// Warnings are what is odd about the document.
-	Warnings []Mistake `json:"warnings,omitempty"`
+	Warnings []tiers.Warning `json:"warnings,omitempty"`
 }
 
 // Diff compares a document with a revision, tier by tier and limit by limit, in the words of the command: [access.ReadPolicy]. What does not
@@ -50,7 +51,7 @@ func (c *Control) Diff(ctx context.Context, actor access.Actor, in DiffInput) (*
 	if err != nil {
 		return nil, err
 	}
-	out := &Diff{Against: r.Number, Warnings: warningsOf(snapshot)}
+	out := &Diff{Against: r.Number, Warnings: snapshot.Warnings()}
 	before, err := c.written(r.Document)
 	if err != nil {
 		return nil, err

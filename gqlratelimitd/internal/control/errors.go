@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // Errors of the package. Besides, there are those of package access where an actor may not.
@@ -29,22 +28,6 @@ var (
 
 // ConflictError is an [ErrConflict]. It is that of the store, which those above control do not know.
 type ConflictError = store.ConflictError
-
-// Mistake is one place of a policy document, and what is wrong or odd about it.
-type Mistake struct {
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Path    string `json:"path,omitempty"`
-	Problem string `json:"problem"`
-}
-
-// warningsOf are what is odd about a document, none as nil.
-func warningsOf(snapshot *tiers.Snapshot) (warnings []Mistake) {
-	for _, w := range snapshot.Warnings() {
-		warnings = append(warnings, Mistake(w))
-	}
-	return warnings
-}
 
 // InvalidError is an [ErrInvalid].
 type InvalidError struct {

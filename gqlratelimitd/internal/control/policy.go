@@ -49,7 +49,7 @@ type Published struct {
 	Published time.Time   `json:"published"`
 	Signed    bool        `json:"signed"`
 	// Warnings are what is odd about the document and holds all the same.
-	Warnings []Mistake `json:"warnings,omitempty"`
+	Warnings []tiers.Warning `json:"warnings,omitempty"`
 	// Misfits are tenants whose records stop fitting. Nil is none.
 	Misfits *Misfits `json:"misfits,omitempty"`
 }
@@ -123,7 +123,7 @@ func (c *Control) publish(ctx context.Context, r Request, a action, asked any, i
 			d.before = published(&before[0])
 		}
 		answer := *is
-		answer.Warnings, answer.Misfits = warningsOf(next.snapshot), misfits
+		answer.Warnings, answer.Misfits = next.snapshot.Warnings(), misfits
 		return &answer, d, nil
 	})
 }
@@ -218,7 +218,7 @@ func published(r *policy.Revision) *Published {
 
 // Lint compiles a document that is not published, and returns what is odd about it: [access.CheckPolicy]. What does not compile is an
 // [*InvalidError] with all mistakes.
-func (c *Control) Lint(ctx context.Context, actor access.Actor, document []byte) ([]Mistake, error) {
+func (c *Control) Lint(ctx context.Context, actor access.Actor, document []byte) ([]tiers.Warning, error) {
 	if err := access.Authorize(actor, access.CheckPolicy, ""); err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (c *Control) Lint(ctx context.Context, actor access.Actor, document []byte)
 	if err != nil {
 		return nil, &InvalidError{Field: "document", Err: err}
 	}
-	return warningsOf(snapshot), nil
+	return snapshot.Warnings(), nil
 }
 
 // Policy returns a revision of the policy with its document, 0 for the newest: [access.ReadPolicy]. There is [ErrNotFound] if there is none.

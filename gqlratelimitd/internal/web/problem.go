@@ -24,8 +24,8 @@ type problem struct {
 	// Request names the request in the log of the daemon.
 	Request string `json:"request,omitempty"`
 	// Field is what is wrong with the request, and Mistakes are all that are wrong with a document.
-	Field    string            `json:"field,omitempty"`
-	Mistakes []control.Mistake `json:"mistakes,omitempty"`
+	Field    string          `json:"field,omitempty"`
+	Mistakes []tiers.Mistake `json:"mistakes,omitempty"`
 	// Current is the revision that is there, By who has made it, and At when, where another one was expected.
 	Current *uint64    `json:"current,omitempty"`
 	By      string     `json:"by,omitempty"`
@@ -171,9 +171,7 @@ func invalidProblem(e *control.InvalidError) *problem {
 	var document *tiers.PolicyError
 	if errors.As(e.Err, &document) {
 		p.Title, p.Detail = "The document is no policy", "Every instance would refuse it. Nothing was changed."
-		for _, m := range document.Mistakes {
-			p.Mistakes = append(p.Mistakes, control.Mistake(m))
-		}
+		p.Mistakes = document.Mistakes
 	}
 	return p
 }
