@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 )
 
 func TestACommitThatFindsTheDiskFullHasChangedNothing(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-
 	// The driver of SQLite.
 	_ "modernc.org/sqlite"
 )

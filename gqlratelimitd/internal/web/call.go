@@ -86,7 +86,7 @@ func (c *call) run(ctx context.Context, r *route) {
 		defer leave()
 	}
 	if !r.long {
-		bounded, cancel := c.bounded()
+		bounded, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		c.Request = c.WithContext(bounded)
 	}
