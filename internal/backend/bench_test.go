@@ -12,6 +12,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 )
 
+// elsewhere is a store that is not in the memory of the process, as far as a gate knows.
+type elsewhere struct{ *bucket.Memory }
+
 // admitting is a store that takes no time.
 type admitting struct{ *bucket.Memory }
 
@@ -36,7 +39,7 @@ func BenchmarkGate(b *testing.B) {
 	refused.Tenant, refused.Amounts = "refused", points(1<<30+1)
 	store := admitting{bucket.NewMemory(bucket.MemoryConfig{})}
 	empty := backend.NewGate(store, backend.GateConfig{MaxConcurrent: backend.None})
-	full := backend.NewGate(bucket.NewMemory(bucket.MemoryConfig{}), backend.GateConfig{RefusalAge: time.Minute, MaxConcurrent: backend.None})
+	full := backend.NewGate(elsewhere{bucket.NewMemory(bucket.MemoryConfig{})}, backend.GateConfig{RefusalAge: time.Minute, MaxConcurrent: backend.None})
 	for i := range 10_000 {
 		other := refused
 		other.Tenant = fmt.Sprint("refused", i%5000)
@@ -45,6 +48,9 @@ func BenchmarkGate(b *testing.B) {
 	}
 	full.SetStore(store)
 	refused.Tenant = "refused0"
+	_, origin, err := full.Take(ctx, refused, backend.Caller{})
+	require.NoError(b, err)
+	require.NotEqual(b, backend.FromStore, origin)
 	bulkhead := backend.NewGate(store, backend.GateConfig{RefusalAge: backend.None})
 	for _, bench := range []struct {
 		name string
