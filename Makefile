@@ -11,8 +11,8 @@ export GOWORK := off
 PACKAGES ?= ./...
 # How tests are run. `make lint` has go vet.
 TEST := go test -vet=off -shuffle=on -timeout 10m
-# Tests have the race detector, and so have the programs that they build: then each package is compiled once. It is off in
-# SQLite, which is C translated into Go, and with which the tests of the daemon take twice as long otherwise.
+# Tests have the race detector, and so have the programs that they build: each package is compiled once. SQLite is C that was
+# translated into Go. It goes without the detector, which makes the tests of the store take one and a half times as long.
 RACE := -race -gcflags=modernc.org/...=-race=false
 test postgres mongo streams boards daemon test-valkey: export GOFLAGS := $(RACE)
 # How long `make test-long` feeds each fuzz target.

@@ -180,7 +180,7 @@ func TestWhatADaemonCannotDoIsSaidInSentences(t *testing.T) {
 	require.Contains(t, c.want(exitUsage, "policy pull FOLDER/p.yaml"), "cannot be asked")
 }
 
-func TestADaemonBehindAnAuthorityOfOnesOwnIsTrustedWhereThatIsNamed(t *testing.T) {
+func TestADaemonOfAnOwnAuthorityIsTrustedWhereItIsNamed(t *testing.T) {
 	t.Parallel()
 	c := newControl(t, document(50))
 	server := httptest.NewUnstartedServer(c)
