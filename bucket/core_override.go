@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,10 +23,16 @@ const (
 // does nothing and tells those; tenants without records are not remembered.
 type knownOverrides struct {
 	mu   sync.RWMutex
-	sets map[string]*overrideSet
+	sets map[string]knownSet
 	// size is that of all sets as they are stored.
 	size int
 	n    atomic.Int64
+}
+
+// knownSet are records and when the latest call was sent that was told them.
+type knownSet struct {
+	*overrideSet
+	sent time.Time
 }
 
 // get returns what is known of the tenant, nil if it is taken to have no records.
@@ -35,7 +42,7 @@ func (k *knownOverrides) get(tenant string) *overrideSet {
 	}
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return k.sets[tenant]
+	return k.sets[tenant].overrideSet
 }
 
 // learn remembers the records that a call was told which was sent at that time, nil for none, unless one
@@ -44,13 +51,14 @@ func (k *knownOverrides) get(tenant string) *overrideSet {
 func (k *knownOverrides) learn(tenant string, set *overrideSet, sent time.Time) *overrideSet {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if known := k.sets[tenant]; known != nil {
+	if known, found := k.sets[tenant]; found {
 		late := sent.Before(known.sent)
 		if set != nil && set.generation == known.generation {
 			if !late {
 				known.sent = sent
+				k.sets[tenant] = known
 			}
-			return known
+			return known.overrideSet
 		}
 		if late {
 			return set
@@ -66,10 +74,10 @@ func (k *knownOverrides) learn(tenant string, set *overrideSet, sent time.Time) 
 			k.forget(other)
 		}
 		if k.sets == nil {
-			k.sets = map[string]*overrideSet{}
+			k.sets = map[string]knownSet{}
 		}
-		set.sent = sent
-		k.sets[tenant] = set
+		// The name may be part of a much longer text, which must not stay in memory with it.
+		k.sets[strings.Clone(tenant)] = knownSet{set, sent}
 		k.size += set.size
 	}
 	k.n.Store(int64(len(k.sets)))
@@ -77,7 +85,7 @@ func (k *knownOverrides) learn(tenant string, set *overrideSet, sent time.Time) 
 }
 
 func (k *knownOverrides) forget(tenant string) {
-	if set := k.sets[tenant]; set != nil {
+	if set, found := k.sets[tenant]; found {
 		k.size -= set.size
 		delete(k.sets, tenant)
 	}

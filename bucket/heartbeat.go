@@ -65,7 +65,7 @@ func (l *local) Beat(ctx context.Context) error {
 	instances, before, err := l.fleet.Beat(ctx, l.beat.instance)
 	if err != nil {
 		if !errors.Is(err, ErrBusy) {
-			l.missed(l.now())
+			l.missed(l.now(), false)
 		}
 		l.beat.due.CompareAndSwap(now+fleet.BeatEvery.Milliseconds(), now+time.Second.Milliseconds())
 		return err

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"errors"
 	"hash/maphash"
 	"strings"
@@ -51,15 +52,16 @@ type local struct {
 	shards [localShards]localShard
 	// owners says when owners were forgotten that were judged here, and evicted when the memory made room.
 	owners, evicted forgotten
-	// held is how many tenants and owners are remembered, recorded what their override records take, and owing how
-	// many tenants have something to settle.
-	held, recorded, owing atomic.Int64
+	// held is how many tenants and owners are remembered, and owing how many tenants have something to settle.
+	held, owing atomic.Int64
+	// records are the override records as the store has told them last.
+	records knownOverrides
 	// offset is the time of the store less that of the clock, in milliseconds, if told is set.
 	offset atomic.Int64
 	told   atomic.Bool
 	// away is since when the store has not answered, in its own time, or zero while it does; failed is when it
-	// was found so last, and absence counts how often it has gone.
-	away, failed, absence atomic.Int64
+	// was found so last.
+	away, failed atomic.Int64
 
 	beat   heartbeat
 	shares shares
@@ -79,10 +81,8 @@ type localShard struct {
 type localTenant struct {
 	key, name string
 	owners    map[Owner]*localOwner
-	// records are the override records as the store has told them last, nil for none.
-	records *overrideSet
-	heard   int64
-	turn    uint64
+	heard     int64
+	turn      uint64
 
 	// owing are the owners that have something to settle, of which first are settled first.
 	owing map[*localOwner]struct{}
@@ -101,16 +101,13 @@ type localOwner struct {
 	// known is what the store has said is left of limits that fail local, as of a time of the store.
 	known []knownLimit
 	at    int64
-	// share is the part of the limits that fail local which the owner was judged by last, at the time used in an absence
-	// of the store. It is nil if the owner has not been judged since the store was last heard of it.
-	share   *part
-	absence int64
-	used    int64
-	// as is the name under which the memory has what these limits have spent since the time began, and begun are those
-	// that it has.
+	// share is the part of the limits that fail local which the owner was judged by last, at the time used. It is nil if
+	// the owner has not been judged since the store was last heard of it.
+	share *part
+	used  int64
+	// as is the name under which the memory has what the shares have spent since the time began.
 	as    Owner
 	began int64
-	begun []uint16
 	// taken is what was admitted and is not settled.
 	taken []localSpend
 	turn  uint64
@@ -177,26 +174,18 @@ func (l *local) present() {
 	}
 }
 
-// late returns the same as [local.missed] for a call that has not left this process, which says nothing of the store: if
-// that was there when it was last asked, the absence is as short as can be, and another one each time.
-func (l *local) late(now int64) (since, absence int64) {
-	if since = l.away.Load(); since != 0 {
-		return since, l.absence.Load()
-	}
-	return now, l.absence.Add(1)
-}
-
-// missed notes that the store has not answered, and returns since when it does not and which absence that is.
-func (l *local) missed(now int64) (since, absence int64) {
-	last := l.failed.Swap(now)
+// missed notes that the store has not answered, and returns since when it does not. A call that has not left this process is
+// late and says nothing of the store: if that was there when it was last asked, the absence begins with each such call anew.
+func (l *local) missed(now int64, late bool) (since int64) {
 	since = l.away.Load()
-	if since == 0 || now-last > absenceGap.Milliseconds() {
-		if l.away.CompareAndSwap(since, now) {
-			l.absence.Add(1)
-		}
+	if late {
+		return cmp.Or(since, now)
+	}
+	if last := l.failed.Swap(now); since == 0 || now-last > absenceGap.Milliseconds() {
+		l.away.CompareAndSwap(since, now)
 		since = now
 	}
-	return since, l.absence.Load()
+	return since
 }
 
 // Learn takes in what the store has answered to a take. It costs next to nothing if no limit of it fails
@@ -205,7 +194,7 @@ func (l *local) missed(now int64) (since, absence int64) {
 func (l *local) Learn(take *Take, result *Result) (owes, beat bool) {
 	l.present()
 	local, shared := judgedHere(take.Buckets)
-	if local || result.records != nil || l.recorded.Load() > 0 {
+	if local || result.records != nil || l.records.n.Load() > 0 {
 		l.learn(take, result)
 	}
 	if !shared {
@@ -243,7 +232,9 @@ func (l *local) learn(take *Take, result *Result) {
 		if s.learned++; s.learned%offsetEvery == 1 {
 			l.heard(now)
 		}
-		s.rule(l, key, take.Tenant, result.records)
+		if l.records.get(key) != result.records {
+			l.records.learn(key, result.records, time.Now())
+		}
 	}
 	states := result.Limits
 	for i := range take.Buckets {
@@ -256,30 +247,6 @@ func (l *local) learn(take *Take, result *Result) {
 		}
 		states = states[n:]
 	}
-}
-
-// rule takes in the override records of a tenant. Where there is no room for them they are not known.
-func (s *localShard) rule(l *local, key, tenant string, records *overrideSet) {
-	t := s.tenants[key]
-	if t == nil && records != nil {
-		t = s.tenant(l, key, tenant)
-	}
-	if t == nil || t.records == records {
-		return
-	}
-	l.recorded.Add(-t.records.stored())
-	if t.records = records; l.recorded.Add(records.stored()) > maxKnownOverrideBytes {
-		l.recorded.Add(-records.stored())
-		t.records = nil
-	}
-}
-
-// stored is what the records take as they are stored.
-func (s *overrideSet) stored() int64 {
-	if s == nil {
-		return 0
-	}
-	return int64(s.size)
 }
 
 // learn takes in what is left of an owner.
@@ -339,24 +306,18 @@ func (o *localOwner) find(id uint16) *knownLimit {
 // Blocked returns the answer to a take that a record blocks, as far as the store has said so. It returns false if none
 // is known to.
 func (l *local) Blocked(take *Take) (Result, bool) {
-	if l.recorded.Load() == 0 {
-		return Result{}, false
-	}
-	s, key := l.shard(take.Tenant)
 	now := l.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	by := s.govern(key, take, now).blocked
+	by := l.govern(memoryName(take.Tenant), take, now).blocked
 	return Result{Verdict: Blocked, blockedBy: by, now: now}, by != nil
 }
 
 // govern returns what the override records that are known make of the take.
-func (s *localShard) govern(key string, take *Take, now int64) governing {
-	t := s.tenants[key]
-	if t == nil || t.records == nil {
+func (l *local) govern(key string, take *Take, now int64) governing {
+	records := l.records.get(key)
+	if records == nil {
 		return ungoverned(take.Buckets)
 	}
-	return t.records.govern(take.Buckets, len(take.Buckets), take.Owners, now)
+	return records.govern(take.Buckets, len(take.Buckets), take.Owners, now)
 }
 
 // Instances returns how many instances share the store, as far as it is known: zero if nothing is.

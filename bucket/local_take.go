@@ -2,9 +2,7 @@ package bucket
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
@@ -28,16 +26,12 @@ const (
 // A take that may have been charged by the store nevertheless is charged here once more.
 func (l *local) Take(take *Take, late bool) Result {
 	j := localTake{local: l, take: take, now: l.now(), instances: l.Instances()}
-	if late {
-		j.since, j.absence = l.late(j.now)
-	} else {
-		j.since, j.absence = l.missed(j.now)
-	}
+	j.since = l.missed(j.now, late)
 	j.shard, j.key = l.shard(take.Tenant)
 	j.shard.mu.Lock()
 	defer j.shard.mu.Unlock()
 	j.shard.turn++
-	made := j.shard.govern(j.key, take, j.now)
+	made := l.govern(j.key, take, j.now)
 	if made.blocked != nil {
 		return Result{Verdict: Blocked, blockedBy: made.blocked, now: j.now}
 	}
@@ -55,8 +49,8 @@ type localTake struct {
 	// key is the name under which the tenant is known.
 	key string
 	now int64
-	// The store is away since a time, which begins an absence with a number.
-	since, absence int64
+	// since is when the store went away.
+	since int64
 	// instances is how many there are, zero if nobody knows.
 	instances int
 	// evicted is when the memory forgot something of the tenant, or zero.
@@ -208,76 +202,62 @@ func (j *localTake) beginBounded(p *part, owner Owner) {
 	j.write(owner, p, &ledger, &spends, fresh)
 }
 
-// begin makes the part what the owner is judged by in the take.
-//
-// A limit that was not judged here before starts with its share of what is known to be left. One that was goes on from
-// there, under whatever policy.
+// begin makes the part what the owner is judged by in the take. A limit that was not judged here before starts with its share
+// of what is known to be left. One that was goes on from there, under whatever policy.
 func (o *localOwner) begin(j *localTake, p *part) {
-	var spends spentArray
-	fresh := uint64(0)
+	forgotten := j.evicted >= o.began
+	// The store has answered others since the owner was judged.
+	interrupted := j.instances != 1 && o.used < j.since
+	if o.share == p && !forgotten && !interrupted {
+		o.used = max(o.used, j.now)
+		return
+	}
+	var was, is state.Owner
 	switch {
-	case o.share == nil:
-		o.renew(j)
-	case j.evicted >= o.began:
-		// What it had spent may have been forgotten.
-		o.known = nil
-		o.renew(j)
-	case j.instances != 1 && o.absence != j.absence:
-		fresh = o.resume(j, p, &spends)
-	}
-	if o.share != p {
-		for i := range p.limits.rules {
-			if id := p.limits.rules[i].ID; !slices.Contains(o.begun, id) {
-				spends[i], o.begun = o.start(j, p, i), append(o.begun, id)
-				fresh |= 1 << i
-			}
+	case o.share == nil || forgotten:
+		if o.share != nil {
+			o.known = nil
 		}
+		o.share, o.began = &part{limits: &Limits{}}, j.now
+	case interrupted:
+		// Limits that the part lacks start with nothing if they are judged again.
+		was, o.known = j.ledger(o.as), nil
+	default:
+		was = j.ledger(o.as)
+		is = was
 	}
-	o.share, o.absence, o.used = p, j.absence, j.now
-	if fresh != 0 {
-		ledger := j.ledger(o.as)
-		j.write(o.as, p, &ledger, &spends, fresh)
-	}
-}
-
-// renew gives the owner another name in the memory, of which that has nothing.
-func (o *localOwner) renew(j *localTake) {
-	if o.as.Part != "" {
-		_ = j.local.memory.remove(context.Background(), j.take.Tenant, []address{bucketAddress(&o.as, "")})
-	}
-	// Unique is enough: it is no secret.
-	o.as = Owner{Level: Operation, Part: strconv.FormatUint(rand.Uint64(), 36)} //nolint:gosec // See above.
-	o.share, o.began, o.begun = nil, j.now, nil
-}
-
-// resume sets what the limits go on from when the store has answered others in between: nobody knows what of this owner's
-// budget it has given them, so that what came back meanwhile does not count. It returns a bit for each. Limits that the
-// part lacks start with nothing if they are judged again.
-func (o *localOwner) resume(j *localTake, p *part, spends *spentArray) (resumed uint64) {
-	rules, begun := p.limits.rules, o.begun
-	since := j.unknownSince()
-	was := j.ledger(o.as)
+	var spends spentArray
+	fresh, rules := uint64(0), p.limits.rules
 	was.Load(p.limits.compiled.All, spends[:len(rules)], o.used)
-	used := o.used
-	o.renew(j)
-	o.known = nil
 	for i := range rules {
-		rule := &rules[i]
-		if !slices.Contains(begun, rule.ID) {
+		switch rule := &rules[i]; {
+		case was.Find(rule.ID, i) == nil && o.share.limits.place(rule.ID) < 0:
+			spends[i] = o.start(j, p, i)
+		case interrupted:
+			spends[i] = o.resume(j, rule, spends[i])
+		default:
 			continue
 		}
-		if other := spends[i].Other; other != nil {
-			is := other.At(used)
-			spends[i].Other = &is
-		}
-		if !j.local.believes(rule.limit, j.instances, since-used) {
-			spends[i] = rule.empty(since)
-		}
-		spends[i] = rule.from(spends[i], since, j.now)
-		o.begun = append(o.begun, rule.ID)
-		resumed |= 1 << i
+		fresh |= 1 << i
 	}
-	return resumed
+	o.share, o.used = p, max(o.used, j.now)
+	if fresh != 0 {
+		j.write(o.as, p, &is, &spends, fresh)
+	}
+}
+
+// resume returns what a limit goes on from that had spent so much when the owner was judged last: nobody knows what of the
+// budget the store has given others since, so that what came back before it went away does not count.
+func (o *localOwner) resume(j *localTake, rule *rule, spent state.Spent) state.Spent {
+	since := j.unknownSince()
+	if !j.local.believes(rule.limit, j.instances, since-o.used) {
+		spent = rule.empty(since)
+	}
+	if other := spent.Other; other != nil {
+		then := other.At(o.used)
+		spent.Other = &then
+	}
+	return rule.from(spent, since, j.now)
 }
 
 // start returns what a limit of the part has spent that is judged here for the first time.
@@ -359,8 +339,10 @@ func (j *localTake) ledger(as Owner) state.Owner {
 
 // write has the memory keep what those limits of a part have spent that have a bit in changed.
 func (j *localTake) write(as Owner, p *part, ledger *state.Owner, spends *spentArray, changed uint64) {
-	limits := p.limits.compiled
-	if expires := ledger.Store(limits, spends[:len(limits.All)], changed, j.now); expires > j.now {
-		j.local.memory.keep(j.take.Tenant, &as, ledger.Pack(limits, j.now), expires)
+	limits, value := p.limits.compiled, []byte(nil)
+	expires := ledger.Store(limits, spends[:len(limits.All)], changed, j.now)
+	if expires > j.now {
+		value = ledger.Pack(limits, j.now)
 	}
+	j.local.memory.keep(j.take.Tenant, &as, value, expires)
 }

@@ -2,6 +2,8 @@ package bucket
 
 import (
 	"hash/maphash"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync/atomic"
 )
@@ -35,17 +37,17 @@ func (f *forgotten) note(key string, at int64) {
 // last is when something was forgotten last, or zero.
 func (f *forgotten) last(key string) int64 { return f.slot(key).Load() }
 
-// tenant returns what is known of a tenant, and makes room for one that is not. It returns nil if there is none. Of a
-// name that is too long the records alone are kept.
+// tenant returns what is known of a tenant, and makes room for one that is not. It returns nil if there is none, or the
+// name is too long.
 func (s *localShard) tenant(l *local, key, name string) *localTenant {
 	t := s.tenants[key]
 	if t == nil {
-		if !s.room(l, nil) {
+		if len(name) > maxLocalName || !s.room(l, nil) {
 			return nil
 		}
-		t = &localTenant{key: strings.Clone(key), heard: l.now()}
-		if len(name) <= maxLocalName {
-			t.name, t.owners, t.owing = strings.Clone(name), make(map[Owner]*localOwner), make(map[*localOwner]struct{})
+		t = &localTenant{
+			key: strings.Clone(key), name: strings.Clone(name), heard: l.now(),
+			owners: make(map[Owner]*localOwner), owing: make(map[*localOwner]struct{}),
 		}
 		s.tenants[t.key] = t
 	}
@@ -57,12 +59,14 @@ func (s *localShard) tenant(l *local, key, name string) *localTenant {
 func (s *localShard) owner(l *local, t *localTenant, owner Owner) *localOwner {
 	o := t.owners[owner]
 	if o == nil {
-		if t.owners == nil || len(owner.Name)+len(owner.Part) > maxLocalName || !s.room(l, t) {
+		if len(owner.Name)+len(owner.Part) > maxLocalName || !s.room(l, t) {
 			return nil
 		}
 		// A name may be part of a much longer text, which must not stay in memory with it.
 		owner.Name, owner.Part = strings.Clone(owner.Name), strings.Clone(owner.Part)
-		o = &localOwner{owner: owner}
+		// Unique is enough: it is no secret.
+		as := Owner{Level: Operation, Part: strconv.FormatUint(rand.Uint64(), 36)} //nolint:gosec // See above.
+		o = &localOwner{owner: owner, as: as}
 		t.owners[owner] = o
 	}
 	o.turn = s.turn
@@ -108,7 +112,6 @@ func (s *localShard) forgetTenant(l *local) bool {
 	for _, o := range oldest.owners {
 		oldest.remove(l, o)
 	}
-	l.recorded.Add(-oldest.records.stored())
 	delete(s.tenants, oldest.key)
 	l.held.Add(-1)
 	return true
@@ -134,7 +137,7 @@ func (s *localShard) forgetOwner(l *local, t *localTenant) bool {
 
 // remove forgets an owner. One that was judged in the absence that lasts would have its share again.
 func (t *localTenant) remove(l *local, o *localOwner) {
-	if o.share != nil && l.away.Load() != 0 && o.absence == l.absence.Load() {
+	if away := l.away.Load(); o.share != nil && away != 0 && o.used >= away {
 		l.owners.note(t.key, l.now())
 	}
 	delete(t.owners, o.owner)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
@@ -25,9 +24,6 @@ type overrideSet struct {
 	records []Override
 	// size is what they take in their stored form.
 	size int
-	// sent is when the latest call was sent that was told the records. It belongs to knownOverrides, under
-	// the lock there.
-	sent time.Time
 
 	mu sync.Mutex
 	// from and until are the time for which the fields below hold.
