@@ -154,13 +154,16 @@ func TestWhatABacklogSaysIsHeardThoughLittleIsLetIn(t *testing.T) {
 			backlog = append(backlog, one.Begin("a"))
 		}
 		time.Sleep(3 * time.Second) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
+		// A beat of the last tenth of a second sees no old operation any more: the test must not look at that one alone.
+		most := 0.0
 		for i, start := range backlog {
 			one.End(start, false)
 			if i%5 == 0 {
 				time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
 			}
+			most = max(most, one.Status().Fleet.Pressure)
 		}
-		require.Greater(t, one.Status().Fleet.Pressure, 1.5)
+		require.Greater(t, most, 2.5)
 	})
 }
 
