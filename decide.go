@@ -79,18 +79,14 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	if !judged {
 		return nil
 	}
-	refusal := op.tooExpensive()
-	if refusal != nil && refusal.Mode == bucket.Enforce {
-		d.Refuse(refusal)
-		return nil
+	for _, rule := range [...]func(*operation) *decision.Refusal{(*operation).unstreamed, (*operation).tooExpensive, (*operation).tooManyValues} {
+		refusal := rule(op)
+		if refusal != nil && refusal.Mode == bucket.Enforce {
+			d.Refuse(refusal)
+			return nil
+		}
+		d.Note(refusal)
 	}
-	d.Note(refusal)
-	if refusal = op.tooManyValues(); refusal != nil && refusal.Mode == bucket.Enforce {
-		d.Refuse(refusal)
-		return nil
-	}
-	d.Note(refusal)
-
 	if e.shed(op) {
 		return nil
 	}

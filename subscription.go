@@ -5,10 +5,24 @@ import (
 	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
+
+// unstreamed returns why a subscription is refused whose transport answers once, nil if it is none. It would hold the request until its
+// first event, which may never come.
+func (op *operation) unstreamed() *decision.Refusal {
+	rules, x := op.decision.Rules, op.exchange
+	if op.decision.Kind != ast.Subscription || rules.Mode == bucket.Off || x == nil || !x.Single() {
+		return nil
+	}
+	return &decision.Refusal{
+		Outcome: decision.QueryLimited, Mode: rules.Mode, EnforceFrom: rules.EnforceFrom,
+		Detail: "a subscription needs an answer that streams: send it on a WebSocket, or accept text/event-stream or multipart/mixed",
+	}
+}
 
 // maxEventBatch is how many events are taken at once at most. What a stream has taken and does not send is lost to its
 // tenant, so batches grow with what a stream has sent.

@@ -111,6 +111,8 @@ type request struct {
 	Team      string
 	User      string
 	Key       string
+	// Extensions are those of the operation over HTTP.
+	Extensions map[string]any
 	// Cost is what the client asks about the price: full, report or validate.
 	Cost   string
 	Header http.Header
@@ -146,6 +148,9 @@ func (r request) body() map[string]any {
 	body := map[string]any{"query": r.Query}
 	if r.Variables != nil {
 		body["variables"] = r.Variables
+	}
+	if r.Extensions != nil {
+		body["extensions"] = r.Extensions
 	}
 	return body
 }

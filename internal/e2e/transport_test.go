@@ -4,6 +4,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 func TestARefusedSubscriptionNeverReachesItsResolver(t *testing.T) {
@@ -60,4 +64,32 @@ func (u upgradesTo) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Upgrade", u.upgrade)
 	return u.RoundTripper.RoundTrip(r)
+}
+
+func TestASubscriptionNeedsATransportThatStreams(t *testing.T) {
+	t.Parallel()
+	const subscription = `subscription { ticks(count: 2) }`
+	f := newFixture(t, nil)
+	for name, sent := range map[string]func() reply{
+		"POST": func() reply { return f.post(request{Query: subscription}) },
+		"POST that accepts another type": func() reply {
+			return f.do(http.MethodPost, f.url, request{Query: subscription}, "application/graphql-response+json")
+		},
+		"URL-encoded form": func() reply {
+			return f.exchange(http.MethodPost, f.url, request{}, "application/json", "application/x-www-form-urlencoded",
+				strings.NewReader("query="+subscription))
+		},
+		"multipart form": func() reply { return f.multipartForm(request{Query: subscription}) },
+	} {
+		answer := sent()
+		require.Equal(t, http.StatusBadRequest, answer.Status, name)
+		require.Equal(t, ratelimitclient.CodeQueryLimitExceeded, answer.errorCode(t), name)
+		require.Contains(t, answer.Body, "text/event-stream", name)
+	}
+	require.Zero(t, f.resolver.Asked.Load(), "a resolver ran")
+	require.Empty(t, f.store.Takes(), "something was charged")
+	f.multipartMixed(request{Query: subscription})
+	f.sse(request{Query: subscription})
+	f.dial("free", nil).run("1", request{Query: subscription})
+	require.EqualValues(t, 3, f.resolver.Asked.Load())
 }

@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"mime"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql/handler/transport"
@@ -106,6 +108,13 @@ func (x *Exchange) URL() *url.URL { return x.url }
 
 // Peer is the address of the TCP peer. It is invalid where the listener has none, as on a Unix socket.
 func (x *Exchange) Peer() netip.Addr { return x.peer }
+
+// Single reports whether the transport of gqlgen has declared that its answer is one value of JSON. One that streams has declared another
+// type by the time in which an operation is decided about, and a WebSocket declares none.
+func (x *Exchange) Single() bool {
+	media, _, err := mime.ParseMediaType(x.response.Header().Get("Content-Type"))
+	return err == nil && !x.socket && (media == "application/json" || strings.HasSuffix(media, "+json"))
+}
 
 // Remember returns the payload of the connection: the given one, or the last that was given. If it is shown, gqlgen shows it
 // from now on, if there is one.
