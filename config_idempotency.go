@@ -17,9 +17,8 @@ type IdempotencyConfig struct {
 	// Keys says what is done with keys. Zero means [KeysAccepted].
 	Keys KeyUse
 	// Headers are the headers that may carry the key, at most 8. A request that has several of them has
-	// to give the same key in each. Nil means Idempotency-Key. On a WebSocket the key
-	// is read only from the operation's extensions.idempotencyKey, because the header of the upgrade
-	// is the same for all its operations.
+	// to give the same key in each. Nil means Idempotency-Key. An operation may carry its key as extensions.idempotencyKey
+	// as well, and has to on a WebSocket: the headers of the upgrade are the same for all its operations, and are not read.
 	Headers []string
 	// ReuseAsNew lets one key be sent with several operations, as a gateway does that passes the key of
 	// its client on to several requests of its own: each operation is charged and replayed by itself. By

@@ -112,13 +112,14 @@ const (
 
 const (
 	headerCost = "Graphql-Cost"
-	// costExtension is where a WebSocket operation carries the word, because there the header belongs
-	// to the connection.
+	// costExtension is where an operation may carry the word, and has to on a WebSocket, because there the header belongs to the
+	// connection.
 	costExtension = "cost"
 )
 
 var (
 	errCostRequest = errors.New("send full, report or validate")
+	errCostBoth    = errors.New("the header and extensions.cost say different words: send one of them")
 	errCostUpgrade = errors.New("on a WebSocket say it in extensions.cost of the operation")
 )
 
@@ -129,11 +130,15 @@ var (
 func costRequestOf(opCtx *graphql.OperationContext) (string, error) {
 	values, sent := opCtx.Headers[headerCost]
 	word, inUpgrade := strings.Join(values, ","), inbound.Upgrades(opCtx.Headers)
-	if value, found := opCtx.Extensions[costExtension]; found && inUpgrade {
-		if word, sent = value.(string); !sent {
+	if value, found := opCtx.Extensions[costExtension]; found {
+		text, isString := value.(string)
+		switch {
+		case !isString:
 			return "", fmt.Errorf("extensions.%s is not a string: %w", costExtension, errCostRequest)
+		case sent && !inUpgrade && !strings.EqualFold(strings.TrimSpace(word), strings.TrimSpace(text)):
+			return "", errCostBoth
 		}
-		inUpgrade = false
+		word, sent, inUpgrade = text, true, false
 	}
 	asked := strings.ToLower(strings.TrimSpace(word))
 	switch {

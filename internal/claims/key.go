@@ -13,7 +13,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// keyExtension is where a WebSocket operation carries its key.
+// keyExtension is where an operation may carry its key, on every transport.
 const keyExtension = "idempotencyKey"
 
 var (
@@ -25,14 +25,7 @@ var (
 // none: the first has no single answer, and the second cannot be told from others behind the same address. The error
 // matches [idempotency.ErrKeyInvalid].
 func (k *Keeper) Claim(opCtx *graphql.OperationContext, subject tiers.Subject, webSocket bool) (*idempotency.Claim, error) {
-	var key idempotency.Key
-	var found bool
-	var err error
-	if webSocket {
-		key, found, err = keyOfMessage(opCtx.Extensions)
-	} else {
-		key, found, err = keyOfHeaders(opCtx.Headers, k.cfg.Headers)
-	}
+	key, found, err := k.key(opCtx.Headers, opCtx.Extensions, webSocket)
 	kind := opCtx.Operation.Operation
 	if err != nil || subject.Anonymous || kind == ast.Subscription {
 		return nil, err
@@ -72,16 +65,31 @@ func (k *Keeper) Claim(opCtx *graphql.OperationContext, subject tiers.Subject, w
 
 // Carries says whether an operation of which nothing is read but its parameters carries anything in the place of a key.
 func (k *Keeper) Carries(headers http.Header, extensions map[string]any, webSocket bool) bool {
-	if webSocket {
-		_, found := extensions[keyExtension]
+	if _, found := extensions[keyExtension]; found || webSocket {
 		return found
 	}
 	return slices.ContainsFunc(k.cfg.Headers, func(name string) bool { return len(headers.Values(name)) > 0 })
 }
 
-// keyOfMessage returns the key in the extensions of an operation, where a WebSocket carries it: its headers belong to the
-// connection.
-func keyOfMessage(extensions map[string]any) (key idempotency.Key, found bool, err error) {
+// key returns the key of an operation, which its headers and its extensions may carry. The headers of a WebSocket belong to the
+// connection, and carry none.
+func (k *Keeper) key(headers http.Header, extensions map[string]any, webSocket bool) (key idempotency.Key, found bool, err error) {
+	key, found, err = keyOfExtensions(extensions)
+	if err != nil || webSocket {
+		return key, found, err
+	}
+	other, both, err := keyOfHeaders(headers, k.cfg.Headers)
+	switch {
+	case err != nil || !both:
+		return key, found, err
+	case found && other != key:
+		return "", false, fmt.Errorf("%w: the headers and extensions.%s give different keys", idempotency.ErrKeyInvalid, keyExtension)
+	}
+	return other, true, nil
+}
+
+// keyOfExtensions returns the key in the extensions of an operation.
+func keyOfExtensions(extensions map[string]any) (key idempotency.Key, found bool, err error) {
 	value, found := extensions[keyExtension]
 	if !found {
 		return "", false, nil

@@ -217,3 +217,23 @@ func TestABreakdownReadsTheSameOnTheWire(t *testing.T) {
 	}
 	compare("breakdown", reflect.TypeFor[cost.Breakdown](), reflect.TypeFor[ratelimitclient.Breakdown]())
 }
+
+func TestACostRequestMayComeInExtensionsOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newAskingFixture(t)
+	for _, r := range []request{
+		{Extensions: map[string]any{"cost": "validate"}},
+		{Extensions: map[string]any{"cost": "Validate"}, Cost: "validate "},
+	} {
+		r.Query, r.Tenant = createUser, "both"
+		require.NotEmpty(t, f.post(r).rateLimit(t)["breakdown"])
+	}
+	for _, r := range []request{
+		{Extensions: map[string]any{"cost": "validate"}, Cost: "report"},
+		{Extensions: map[string]any{"cost": true}},
+	} {
+		r.Query, r.Tenant = createUser, "both"
+		require.Equal(t, ratelimitclient.CodeCostRequestInvalid, f.post(r).errorCode(t))
+	}
+	require.Zero(t, f.resolver.Created.Load(), "effects")
+}

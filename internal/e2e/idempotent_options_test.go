@@ -49,6 +49,24 @@ func TestAKeyComesInAnyOfTheHeadersAndTheSameInEach(t *testing.T) {
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
 
+func TestAKeyMayComeInExtensionsOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	keyed := request{Query: createUser, Extensions: map[string]any{"idempotencyKey": testKey}}
+	for range 5 {
+		f.post(keyed)
+	}
+	require.EqualValues(t, 1, f.resolver.Created.Load(), "effects")
+	require.Equal(t, true, f.post(request{Query: createUser, Key: testKey}).rateLimit(t)["replayed"], "the same key in the header")
+	keyed.Key = testKey
+	require.Equal(t, true, f.post(keyed).rateLimit(t)["replayed"], "the same key in both")
+	keyed.Key = "another-" + testKey
+	require.Equal(t, ratelimitclient.CodeKeyInvalid, f.post(keyed).errorCode(t), "different keys")
+	require.Equal(t, ratelimitclient.CodeKeyInvalid,
+		f.post(request{Query: createUser, Key: testKey, Extensions: map[string]any{"idempotencyKey": 7}}).errorCode(t), "no text")
+	require.EqualValues(t, 1, f.resolver.Created.Load(), "effects")
+}
+
 func TestAMutationWithoutAKeyIsRefusedWhereOneIsRequired(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Idempotency.Keys = ratelimit.KeysRequired })
