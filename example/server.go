@@ -86,7 +86,7 @@ func newAPI(store *codehost.Store, limits *limiter) *handler.Server {
 func newMux(api http.Handler, limits *limiter) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", playground.Handler("Code host", "/query"))
-	mux.Handle("/query", limitStreams(limits.door.Handler(limits.keys.Handler(ratelimit.Handler(api)))))
+	mux.Handle("/query", limitTime(limits.door.Handler(limits.keys.Handler(ratelimit.Handler(api)))))
 	return mux
 }
 

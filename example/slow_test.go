@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"testing"
@@ -102,6 +103,29 @@ func TestAStreamWhoseBodyHasComeStaysOpen(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, streamTimeout, time.Since(began).Truncate(time.Second))
 	})
+}
+
+func TestARequestThatIsNoStreamEndsAtItsWriteTimeout(t *testing.T) {
+	t.Parallel()
+	for accept, most := range map[string]time.Duration{"": writeTimeout, "application/json": writeTimeout, "text/event-stream": streamTimeout} {
+		t.Run(accept, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/query", http.NoBody)
+				request.Header.Set("Accept", accept)
+				limitTime(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })).
+					ServeHTTP(httptest.NewRecorder(), request)
+				require.Equal(t, most, time.Since(began))
+			})
+		})
+	}
+}
+
+func TestASubscriptionByAPlainPostIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	answer := askFrom(t, newHandler(t), "192.0.2.1:1000", request{key: "demo-pro", query: `subscription { issueCreated(first: 100) { id } }`})
+	require.Equal(t, http.StatusBadRequest, answer.status)
 }
 
 // unread is a connection whose client takes in nothing: a write goes on until its deadline, and forever without one.

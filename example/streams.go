@@ -7,24 +7,23 @@ import (
 	"time"
 )
 
-// limitStreams gives streams, which are slow by nature, a longer time than the server gives other requests, and ends them
-// when it is over: a client that still listens connects again. What a client of a stream can be slow with stays bounded: the
-// door gives its body readTimeout as any other, and it takes in what is written within writeTimeout.
-func limitStreams(next http.Handler) http.Handler {
+// limitTime ends each request when its time is over: a stream, which is slow by nature, after streamTimeout, and any other after
+// writeTimeout, by which its answer has to be written. A client that still listens to a stream connects again. What a client of a stream
+// can be slow with stays bounded: the door gives its body readTimeout as any other, and it takes in what is written within writeTimeout.
+func limitTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		upgrade := r.Header.Get("Upgrade") != ""
-		if !upgrade && !isStream(r) {
-			next.ServeHTTP(w, r)
-			return
+		upgrade, stream := r.Header.Get("Upgrade") != "", isStream(r)
+		most := writeTimeout
+		if upgrade || stream {
+			most = streamTimeout
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), streamTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), most)
 		defer cancel()
-		r = r.WithContext(ctx)
-		if !upgrade {
+		if stream && !upgrade {
 			// A connection that becomes a WebSocket loses its deadlines, and one that does not shall keep them.
 			w = streamWriter{w}
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
