@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"encoding/hex"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -57,6 +58,29 @@ func (d *Documents) Add(ctx context.Context, text string, document *ast.QueryDoc
 	}
 	d.cache.Keep(text, document)
 }
+
+// Persisted returns the texts of the documents by their SHA-256, for extension.AutomaticPersistedQuery of gqlgen. A text is known by its hash
+// for as long as its document is kept, and takes no memory of its own. So nobody can drive out what others use by texts that the limiter
+// refuses. The server needs the documents as its query cache: without that no hash is known.
+func (d *Documents) Persisted() graphql.Cache[string] { return persisted{d.cache} }
+
+// persisted finds texts by their hashes.
+type persisted struct{ cache *document.Cache }
+
+// Get returns the text of a hash in hexadecimal digits.
+func (p persisted) Get(_ context.Context, digits string) (text string, found bool) {
+	var hash document.Hash
+	if len(digits) != hex.EncodedLen(len(hash)) {
+		return "", false
+	}
+	if _, err := hex.Decode(hash[:], []byte(digits)); err != nil {
+		return "", false
+	}
+	return p.cache.Text(hash)
+}
+
+// Add does nothing: the text is kept when its operation is admitted, with its document.
+func (persisted) Add(context.Context, string, string) {}
 
 // Len returns how many documents there are, and Bytes how much memory they are taken to need.
 func (d *Documents) Len() int { return d.cache.Len() }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/99designs/gqlgen/graphql/handler/extension"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
@@ -46,6 +47,7 @@ func ExampleDocumentConfig() {
 	srv.SetValidationRulesFn(validation.Rules) // linear time
 	srv.SetDisableSuggestion(true)             // no names for strangers
 	srv.SetQueryCache(documents)
+	srv.Use(extension.AutomaticPersistedQuery{Cache: documents.Persisted()})
 	srv.Use(door) // after automatic persisted queries, before all others
 	srv.Use(limiter)
 	mux.Handle("/query", door.Handler(ratelimit.Handler(srv)))

@@ -2,6 +2,7 @@ package document
 
 import (
 	"container/list"
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -15,17 +16,22 @@ type Cache struct {
 
 	mu     sync.Mutex
 	byText map[string]*list.Element
+	byHash map[Hash]*Entry
 	// proven has the entries that were used enough, and recent all others, the most recently used in front.
 	recent, proven list.List
 	// bytes is what all take, and provenBytes what those of proven take.
 	bytes, provenBytes int
 }
 
+// Hash is the SHA-256 of a text.
+type Hash = [sha256.Size]byte
+
 // Entry is a document in the cache. What is exported of it does not change.
 type Entry struct {
 	Text     string
 	Document *ast.QueryDocument
 
+	hash  Hash
 	bytes int
 	// uses counts since it came to the list that it is in.
 	uses   int
@@ -52,7 +58,9 @@ const (
 )
 
 // NewCache returns an empty cache that takes about so many bytes, of texts and of what was made of them.
-func NewCache(bytes int) *Cache { return &Cache{most: bytes, byText: map[string]*list.Element{}} }
+func NewCache(bytes int) *Cache {
+	return &Cache{most: bytes, byText: map[string]*list.Element{}, byHash: map[Hash]*Entry{}}
+}
 
 // Len returns how many documents there are, and Bytes how much memory they are taken to need.
 func (c *Cache) Len() int {
@@ -99,6 +107,17 @@ func (c *Cache) Find(text string) *Entry {
 	return entry
 }
 
+// Text returns the text of a hash, and false if there is none. It is no use of the document.
+func (c *Cache) Text(hash Hash) (text string, found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry, found := c.byHash[hash]
+	if !found {
+		return "", false
+	}
+	return entry.Text, true
+}
+
 // promote gives an entry a place among those that were used enough, where the least recently used make room.
 func (c *Cache) promote(element *list.Element) {
 	c.move(element, true)
@@ -130,6 +149,7 @@ func (c *Cache) Keep(text string, document *ast.QueryDocument) {
 	if entry.bytes > c.most {
 		return
 	}
+	entry.hash = sha256.Sum256([]byte(text))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.byText[text]; ok {
@@ -145,7 +165,7 @@ func (c *Cache) Keep(text string, document *ast.QueryDocument) {
 		}
 		c.drop(last)
 	}
-	c.byText[entry.Text] = c.recent.PushFront(entry)
+	c.byText[entry.Text], c.byHash[entry.hash] = c.recent.PushFront(entry), entry
 	c.bytes += entry.bytes
 }
 
@@ -158,6 +178,7 @@ func (c *Cache) drop(element *list.Element) {
 		c.recent.Remove(element)
 	}
 	delete(c.byText, entry.Text)
+	delete(c.byHash, entry.hash)
 	c.bytes -= entry.bytes
 }
 

@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -28,6 +29,24 @@ func TestACacheOfDocumentsIsBoundedByBytesAndForgetsTheLeastRecentlyUsed(t *test
 	}
 	require.Greater(t, cache.Len(), 1)
 	require.Nil(t, cache.Find(fmt.Sprintf("{ a%d } # %s", 0, strings.Repeat("x", 8<<10))))
+}
+
+func TestAHashLeadsToATextAsLongAsItsDocumentIsKept(t *testing.T) {
+	t.Parallel()
+	cache := document.NewCache(64 << 10)
+	text := func(i int) string { return fmt.Sprintf("{ a%d } # %s", i%40, strings.Repeat("x", 8<<10)) }
+	for i := range 400 {
+		cache.Keep(text(i*7), &ast.QueryDocument{})
+		found := 0
+		for j := range 40 {
+			if kept, ok := cache.Text(sha256.Sum256([]byte(text(j)))); ok {
+				require.Equal(t, text(j), kept)
+				require.NotNil(t, cache.Find(kept))
+				found++
+			}
+		}
+		require.Equal(t, cache.Len(), found)
+	}
 }
 
 func TestADocumentThatIsLargerThanTheCacheDrivesOutNothing(t *testing.T) {
