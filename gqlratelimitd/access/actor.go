@@ -2,6 +2,7 @@ package access
 
 import (
 	"net/netip"
+	"regexp"
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
@@ -29,9 +30,12 @@ type Actor struct {
 	Subject, Issuer string
 	// Method is how the actor has shown that.
 	Method Method
-	// Owner is the [Actor.Person] who answers for the actor: of a token who has issued it, and of an actor whom an issuer of OpenID Connect
-	// calls by another claim than sub, that issuer and sub. It is empty where the actor answers for itself.
+	// Owner is the [Actor.Person] who has issued the token of the actor, and of an actor whom an issuer of OpenID Connect calls by another claim
+	// than sub, that issuer and sub. It is empty where there is none.
 	Owner string
+	// Token is the ID of the token that the actor has come in with, and Apart is its [Token.Apart]. Both are empty where it is no token of ours.
+	Token string
+	Apart bool
 	// Roles are what the actor is.
 	Roles []Role
 	// Tenants confine the actor to these tenants: what is about another one, or about all, is denied in whatever role.
@@ -59,9 +63,9 @@ func System(part string) Actor {
 }
 
 // Person is who answers for what the actor does, as one text that stays whatever else they are called: the issuer and sub of OpenID
-// Connect, or of a token that somebody has issued to a program of theirs, that person.
+// Connect, or of a token that somebody has issued to a program of theirs, that person. A token that is [Token.Apart] answers for itself.
 func (a Actor) Person() string {
-	if a.Owner != "" {
+	if a.Owner != "" && !a.Apart {
 		return a.Owner
 	}
 	// A space is in no URL and in no name of ours, so that no two pairs are one text.
@@ -70,6 +74,17 @@ func (a Actor) Person() string {
 
 // Confined reports whether the actor has to do with some tenants only.
 func (a Actor) Confined() bool { return len(a.Tenants) > 0 }
+
+// bearerID matches the ID of a token in the name of its bearer, also one that was cut where the name has no room.
+var bearerID = regexp.MustCompile(`#[a-z2-7]{1,13}( |$)`)
+
+// Told is the name of somebody who has done something, as the actor is told it. Who is confined learns the ID of no token but their own.
+func (a Actor) Told(name string) string {
+	if !a.Confined() || name == a.Subject {
+		return name
+	}
+	return bearerID.ReplaceAllString(name, "$1")
+}
 
 // Has reports whether the actor has the role.
 func (a Actor) Has(role Role) bool { return slices.Contains(a.Roles, role) }

@@ -103,6 +103,35 @@ func AuthorizeIssue(actor Actor, roles []Role, tenants []string) error {
 	return nil
 }
 
+// AuthorizeRevoke returns nil if the actor may end the token, and otherwise a [*DeniedError]. Everybody may end the token that they come with, those
+// that were issued with it, and those of their own person; the person of somebody else's token ends nothing by it. All other tokens take
+// [RevokeToken] for each tenant of theirs. Who is confined ends no token that is not confined to some of the same tenants, whoever has issued it.
+func AuthorizeRevoke(actor Actor, token *Token) error {
+	person := actor.Method == MethodOIDC || actor.Method == MethodToken && (actor.Owner == "" || actor.Apart)
+	own := actor.Token != "" && (actor.Token == token.ID || actor.Token == token.Parent) || person && token.Owner == actor.Person()
+	if own && actor.Method != MethodBootstrap && actor.covers(token.Tenants) {
+		return nil
+	}
+	if len(token.Tenants) == 0 {
+		return Authorize(actor, RevokeToken, "")
+	}
+	for _, tenant := range token.Tenants {
+		if err := Authorize(actor, RevokeToken, tenant); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// covers says whether the actor is confined to none, or to all of these tenants, of which there are some.
+func (a *Actor) covers(tenants []string) bool {
+	if !a.Confined() {
+		return true
+	}
+	outside := func(tenant string) bool { return !slices.Contains(a.Tenants, tenant) }
+	return len(tenants) > 0 && !slices.ContainsFunc(tenants, outside)
+}
+
 // gives says whether the actor has all rights of a role that is confined to the tenants.
 func gives(actor Actor, role Role, tenants []string) bool {
 	token := Actor{Method: MethodToken, Roles: []Role{role}, Tenants: tenants}

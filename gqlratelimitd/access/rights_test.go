@@ -281,3 +281,96 @@ func TestATokenCountsAsThePersonWhoIssuedIt(t *testing.T) {
 	require.NotEqual(t, ada.Person(), access.Actor{Subject: "ada", Issuer: access.LocalIssuer}.Person())
 	require.Equal(t, "https://login.example.org ada", robot.Audit().Owner)
 }
+
+// TestWhoMayChangeWhatBlocksMayBlock holds each action by which a block can come or go to the rights to block and to end a block.
+func TestWhoMayChangeWhatBlocksMayBlock(t *testing.T) {
+	t.Parallel()
+	routes := []access.Action{
+		access.PublishPolicy, access.RevertPolicy, access.AssignTenant, access.SetOverride, access.DeleteOverride, access.SwitchMode, access.EndModeSwitch,
+	}
+	for _, role := range access.Roles() {
+		for _, tenants := range [][]string{nil, {"acme"}} {
+			for _, about := range []string{"", "acme"} {
+				actor := access.Actor{Method: access.MethodToken, Roles: []access.Role{role}, Tenants: tenants}
+				for _, action := range routes {
+					if access.Authorize(actor, action, about) == nil {
+						require.NoError(t, access.Authorize(actor, access.BlockTenant, about), "%s %v %s", role, tenants, action)
+						require.NoError(t, access.Authorize(actor, access.UnblockTenant, about), "%s %v %s", role, tenants, action)
+					}
+				}
+			}
+		}
+	}
+}
+
+// comes returns the actor of a token that an actor issues, and the token.
+func comes(t *testing.T, issuer access.Actor, role access.Role, tenants ...string) (access.Actor, *access.Token) {
+	t.Helper()
+	d := newDoor(t, access.AuthConfig{})
+	token, text := d.tokens.add(t, issuer, access.TokenRequest{Subject: "program", Roles: []access.Role{role}, Tenants: tenants}, noon)
+	actor, err := d.enter(text)
+	require.NoError(t, err)
+	return actor, token
+}
+
+func TestWhoIssuesATokenEndsIt(t *testing.T) {
+	t.Parallel()
+	ada := access.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Viewer}}
+	program, first := comes(t, ada, access.Viewer)
+	sibling, second := comes(t, ada, access.Viewer)
+	child, third := comes(t, program, access.Viewer)
+	customer, given := comes(t, administrator(), access.Viewer, "acme", "globex")
+	theirs, below := comes(t, customer, access.Viewer, "acme")
+	stranger := ada
+	stranger.Subject = "eve"
+	moved := ada
+	moved.Tenants = []string{"acme"}
+	for _, c := range []struct {
+		name  string
+		actor access.Actor
+		token *access.Token
+		may   bool
+	}{
+		{"the person who has issued it", ada, first, true},
+		{"the person, of what was issued with it", ada, third, true},
+		{"its bearer", program, first, true},
+		{"the token that it was issued with", program, third, true},
+		{"a token of the same issuer", program, second, false},
+		{"a token of the same issuer, of a child of the other", sibling, third, false},
+		{"a child, of its parent", child, first, false},
+		{"somebody else", stranger, first, false},
+		{"the person, who is confined now", moved, first, false},
+		{"a customer, of a token that was issued with its own", customer, below, true},
+		{"a token of a customer, of that of the customer", theirs, given, false},
+		{"a customer, of a token of its issuer", customer, &access.Token{ID: "x", Owner: administrator().Person()}, false},
+	} {
+		err := access.AuthorizeRevoke(c.actor, c.token)
+		require.Equal(t, c.may, err == nil, c.name)
+		if !c.may {
+			require.ErrorIs(t, err, access.ErrDenied, c.name)
+		}
+	}
+}
+
+func TestATokenThatIsGivenAwayAnswersForItself(t *testing.T) {
+	t.Parallel()
+	program, _ := comes(t, administrator(), access.Operator)
+	customer, _ := comes(t, program, access.Operator, "acme")
+	theirs, _ := comes(t, customer, access.Viewer, "acme")
+	require.Equal(t, administrator().Person(), program.Person())
+	require.Equal(t, access.LocalIssuer+" "+customer.Subject, customer.Person())
+	require.Equal(t, customer.Person(), theirs.Person())
+	require.Equal(t, program.Person(), customer.Audit().Owner, "the log says who has issued it")
+}
+
+func TestWhoIsConfinedIsToldNoIDOfOthers(t *testing.T) {
+	t.Parallel()
+	customer, token := comes(t, administrator(), access.Operator, "acme")
+	for name, want := range map[string]string{
+		"oncall#abcdefghij234": "oncall", "oncall#abcdefghij234 (gqlratelimitd #17)": "oncall (gqlratelimitd #17)", "oncall#abcd": "oncall",
+		"ada (https://login.example.org)": "ada (https://login.example.org)", "": "", "program#" + token.ID: "program#" + token.ID,
+	} {
+		require.Equal(t, want, customer.Told(name))
+		require.Equal(t, name, administrator().Told(name))
+	}
+}

@@ -57,9 +57,13 @@ type Token struct {
 	Hash [sha256.Size]byte `json:"-"`
 	// Subject is whom it is for, the name of a person or of a program.
 	Subject string `json:"subject"`
-	// Owner is the [Actor.Person] who answers for it, and has issued it. It is empty where the bootstrap token has: that person
-	// answers for themselves.
-	Owner string `json:"owner,omitempty"`
+	// Owner is the [Actor.Person] who has issued it, and Parent the ID of the token that it was issued with. Owner is empty where the
+	// bootstrap token was exchanged, and Parent there and where the issuer has come in otherwise.
+	Owner  string `json:"owner,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	// Apart says that somebody who is confined to no tenant has issued it to somebody who is confined to some. It is no program of its owner then:
+	// it answers for itself, and for what is issued with it.
+	Apart bool `json:"apart,omitempty"`
 	// Roles and Tenants are those of the actor.
 	Roles   []Role   `json:"roles,omitempty"`
 	Tenants []string `json:"tenants,omitempty"`
@@ -112,7 +116,8 @@ func NewToken(actor Actor, request TokenRequest, now time.Time) (*Token, string,
 		Issued: now, Expires: now.Add(request.Life),
 	}
 	if actor.Method != MethodBootstrap {
-		t.Owner = actor.Person()
+		t.Owner, t.Parent = actor.Person(), actor.Token
+		t.Apart = len(t.Tenants) > 0 && !actor.Confined()
 	}
 	return t, t.make(), nil
 }
@@ -199,10 +204,10 @@ func (t *Token) judge(hash [sha256.Size]byte, now time.Time) Reason {
 // actor returns the actor of a token.
 func (t *Token) actor() Actor {
 	if t.Bootstrap {
-		return Actor{Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodBootstrap}
+		return Actor{Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodBootstrap, Token: t.ID}
 	}
 	return Actor{
-		Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodToken, Owner: t.Owner,
+		Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodToken, Owner: t.Owner, Token: t.ID, Apart: t.Apart,
 		Roles: slices.Clone(t.Roles), Tenants: slices.Clone(t.Tenants),
 	}
 }

@@ -28,7 +28,7 @@ func TestATokenIsRecognisedAndStoredAsAHash(t *testing.T) {
 	require.Contains(t, text, token.ID)
 	require.Equal(t, &access.Token{
 		ID: token.ID, Hash: sha256.Sum256([]byte(text)), Subject: "deploy", Owner: ada.Person(), Roles: []access.Role{access.Viewer},
-		Tenants: []string{"acme"}, Issued: noon, Expires: noon.Add(access.DefaultTokenLife),
+		Tenants: []string{"acme"}, Apart: true, Issued: noon, Expires: noon.Add(access.DefaultTokenLife),
 	}, token)
 	_, other, err := access.NewToken(ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	require.NoError(t, err)

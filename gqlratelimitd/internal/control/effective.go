@@ -75,7 +75,15 @@ func (c *Control) Effective(ctx context.Context, actor access.Actor, in Effectiv
 		effective, err = c.effective(v, newest, &in, easings)
 		return err
 	})
-	return effective, err
+	if err != nil {
+		return nil, err
+	}
+	for i := range effective.Limits {
+		if o := effective.Limits[i].Override; o != nil {
+			o.Override.Actor = actor.Told(o.Override.Actor)
+		}
+	}
+	return effective, nil
 }
 
 func (in *EffectiveInput) check() error {

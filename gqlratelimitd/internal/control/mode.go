@@ -256,7 +256,7 @@ func (c *Control) EndModeSwitch(ctx context.Context, r Request, in EndSwitchInpu
 			return nil, done{}, nil, err
 		}
 		ended := switchOf(was)
-		ended.Ended = true
+		ended.Ended, ended.By = true, r.Actor.Told(ended.By)
 		return &ended, in.Scope.done(in.Name, was), nil, nil
 	})
 }

@@ -38,12 +38,26 @@ func (a *action) authorize(actor access.Actor) error {
 	return access.Authorize(actor, a.Action, a.tenant)
 }
 
+// effect returns the action that a change of a tenant, team or user comes to, by whether they were blocked before it and are after it: rights and
+// the audit log follow what a change does, whatever it is written as.
+func (a action) effect(d *done) action {
+	switch {
+	case d.blocked && !d.wasBlocked:
+		a.Action = access.BlockTenant
+	case d.wasBlocked && !d.blocked:
+		a.Action = access.UnblockTenant
+	}
+	return a
+}
+
 // done is what a change has done, for the audit log and for who has to hear of it.
 type done struct {
 	target        string
 	before, after any
 	// revisions are those of the target before and after.
 	revisionBefore, revisionAfter uint64
+	// wasBlocked and blocked say whether somebody whom it is about was blocked by the target before, and is after. See [action.effect].
+	wasBlocked, blocked bool
 	// kind and name are those of the message, if there is one.
 	kind, name string
 	// last is what is done before the commit, once all else was. It may be called several times, and does it once. Nil is nothing.
@@ -52,7 +66,7 @@ type done struct {
 
 // mutate does everything that all changes have in common. The input tells requests apart. First check says what is wrong with it by
 // itself, and then change does what is asked for, and returns the answer: it can be written as JSON and read again, and holds no
-// secret where it is kept.
+// secret where it is kept. Who may not do what the change comes to has changed nothing.
 func mutate[T any](
 	ctx context.Context, c *Control, r Request, a action, input any, check func() error, change func(tx *store.Tx) (T, done, error),
 ) (answer T, _ error) {
@@ -79,7 +93,7 @@ func mutate[T any](
 		err = check()
 	}
 	if repeated || err != nil {
-		return answer, err
+		return answer, toldTo(r.Actor, err)
 	}
 	told := false
 	err = c.cfg.Store.Change(ctx, func(tx *store.Tx) error {
@@ -92,7 +106,11 @@ func mutate[T any](
 		if err != nil {
 			return err
 		}
-		if err := note(ctx, tx, &r, a, &d); err != nil {
+		does := a.effect(&d)
+		if err := does.authorize(r.Actor); err != nil {
+			return err
+		}
+		if err := note(ctx, tx, &r, does, &d); err != nil {
 			return err
 		}
 		if d.kind != "" {
@@ -108,12 +126,20 @@ func mutate[T any](
 		return d.last()
 	})
 	if err != nil {
-		return none, err
+		return none, toldTo(r.Actor, err)
 	}
 	if told && c.cfg.Changed != nil {
 		c.cfg.Changed()
 	}
 	return answer, nil
+}
+
+// toldTo is an error as it is told to an actor: a conflict says who has written what is there.
+func toldTo(actor access.Actor, err error) error {
+	if conflict := (*ConflictError)(nil); errors.As(err, &conflict) {
+		conflict.By = actor.Told(conflict.By)
+	}
+	return err
 }
 
 // repeat reads the answer to the first request with the key, and reports whether there is one.

@@ -85,13 +85,10 @@ func (k *OverrideKey) check() error {
 	return nil
 }
 
-// SetOverride sets what is to hold for an owner for a time: [access.SetOverride], or [access.BlockTenant] where it blocks. Its names
-// and numbers have to fit the newest policy. It is relayed as a [MessageOverrides].
+// SetOverride sets what is to hold for an owner for a time: [access.SetOverride], and [access.BlockTenant] or [access.UnblockTenant] where a block
+// begins or ends with it. Its names and numbers have to fit the newest policy. It is relayed as a [MessageOverrides].
 func (c *Control) SetOverride(ctx context.Context, r Request, in OverrideInput) (*Override, error) {
 	a := action{Action: access.SetOverride, tenant: in.Tenant}
-	if in.Override.Blocked {
-		a.Action = access.BlockTenant
-	}
 	// The same request has the same fingerprint whatever these say.
 	in.Override.Actor, in.Override.Reason, in.Override.SetAt = "", "", time.Time{}
 	asked := in
@@ -205,10 +202,10 @@ func putOverride(tx *store.Tx, next *store.Override, expected uint64) (*Override
 	key := OverrideKey(next.Key())
 	d := done{target: key.words(), revisionBefore: expected, revisionAfter: next.Revision, kind: MessageOverrides, name: next.Tenant}
 	if was.Holds(tx.Now()) {
-		d.before = wordsOf(&was.Override)
+		d.before, d.wasBlocked = wordsOf(&was.Override), was.Blocked
 	}
 	if !next.Removed {
-		d.after = wordsOf(&next.Override)
+		d.after, d.blocked = wordsOf(&next.Override), next.Blocked
 	}
 	answer := overrideOf(next)
 	return &answer, d, nil
@@ -258,34 +255,17 @@ type ClearOverrideInput struct {
 	Expected uint64
 }
 
-// ClearOverride removes an override: [access.DeleteOverride], or [access.UnblockTenant] where it blocks. There is [ErrNotFound] if none
+// ClearOverride removes an override: [access.DeleteOverride], and [access.UnblockTenant] where it blocks. There is [ErrNotFound] if none
 // holds. It is relayed as a [MessageOverrides].
 func (c *Control) ClearOverride(ctx context.Context, r Request, in ClearOverrideInput) (*Override, error) {
 	a := action{Action: access.DeleteOverride, tenant: in.Tenant}
-	unblock := access.Authorize(r.Actor, access.UnblockTenant, in.Tenant)
-	if err := access.Authorize(r.Actor, a.Action, a.tenant); err != nil && unblock != nil {
-		return nil, err
-	}
-	var there *store.Override
-	err := c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
-		there, err = v.Override(store.OverrideKey(in.OverrideKey))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	// Who may do which of both is asked again below. What is there may only have changed into something of another revision.
-	blocked := there != nil && there.Blocked
-	if blocked {
-		a.Action = access.UnblockTenant
-	}
 	return mutate(ctx, c, r, a, in, in.check, func(tx *store.Tx) (*Override, done, error) {
 		there, err := tx.Override(store.OverrideKey(in.OverrideKey))
+		if err == nil && !there.Holds(tx.Now()) {
+			err = ErrNotFound
+		}
 		if err != nil {
 			return nil, done{}, err
-		}
-		if !there.Holds(tx.Now()) || there.Blocked != blocked {
-			return nil, done{}, ErrNotFound
 		}
 		next := &store.Override{Tenant: in.Tenant, Removed: true}
 		next.Owner, next.Limit, next.Actor, next.Reason = in.Owner, in.Limit, r.by(maxOverrideActor), r.Reason

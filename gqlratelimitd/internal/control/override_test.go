@@ -156,3 +156,52 @@ func TestModesAreEasedForATimeAndNeverMadeStricter(t *testing.T) {
 	_, err = s.EndModeSwitch(s.ctx(), by(operator), end)
 	require.ErrorIs(t, err, control.ErrNotFound)
 }
+
+func TestARightFollowsTheEffectOfAChange(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	s.publish(document, 0)
+	// The control plane may end an override by itself, and no block.
+	system := by(access.System("relay"))
+	for blocked, want := range map[bool]error{false: nil, true: access.ErrDenied} {
+		in := bucket.Override{Unlimited: !blocked, Blocked: blocked, Expires: s.now.Add(time.Hour)}
+		set, err := s.SetOverride(s.ctx(), by(operator), control.OverrideInput{Tenant: "acme", Override: in})
+		require.NoError(t, err)
+		key := control.OverrideKey{Tenant: "acme"}
+		before := s.dump()
+		_, err = s.ClearOverride(s.ctx(), system, control.ClearOverrideInput{OverrideKey: key, Expected: set.Revision})
+		require.ErrorIs(t, err, want)
+		if blocked {
+			require.Equal(t, before, s.dump(), "nothing was changed")
+			_, err = s.ClearOverride(s.ctx(), by(operator), control.ClearOverrideInput{OverrideKey: key, Expected: set.Revision})
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestARecordThatBlocksIsABlock(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	s.publish(strings.Replace(document, "  house:", "  gone: {blocked: true}\n  house:", 1), 0)
+	last := func() string {
+		entries := s.entries()
+		return entries[len(entries)-1].Action
+	}
+	for i, step := range []struct {
+		record string
+		want   access.Action
+	}{
+		{`{"tier":"pro"}`, access.AssignTenant},
+		{`{"blocked":true}`, access.BlockTenant},
+		{`{"tier":"gone"}`, access.AssignTenant},
+		{`{"tier":"pro"}`, access.UnblockTenant},
+		{`{"tier":"gone"}`, access.BlockTenant},
+	} {
+		_, err := s.put(step.record, uint64(i))
+		require.NoError(t, err)
+		require.Equal(t, string(step.want), last(), step.record)
+	}
+	_, err := s.RemoveTenant(s.ctx(), by(operator), control.RemoveTenantInput{Tenant: "acme", Expected: 5})
+	require.NoError(t, err)
+	require.Equal(t, string(access.UnblockTenant), last())
+}

@@ -63,7 +63,7 @@ func (c *Control) FindOverrides(ctx context.Context, actor access.Actor, f Overr
 	}
 	for i := range found {
 		is := overrideOf(&found[i].Override)
-		is.Replaced = found[i].Replaced
+		is.Replaced, is.Override.Actor = found[i].Replaced, actor.Told(is.Override.Actor)
 		page.Overrides = append(page.Overrides, is)
 	}
 	return page, nil

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
@@ -43,7 +44,8 @@ type Tenant struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// PutTenant writes the record of a tenant: [access.AssignTenant]. Tier, exceptions and all else of it have to fit the newest policy. A top-up
+// PutTenant writes the record of a tenant: [access.AssignTenant], and [access.BlockTenant] or [access.UnblockTenant] where the tenant is blocked by
+// it, or no longer. Tier, exceptions and all else of it have to fit the newest policy. A top-up
 // keeps what the organisation has allocated; a tenant that has less than its organisation has allocated is a warning. It is
 // relayed as a [MessageTenant].
 func (c *Control) PutTenant(ctx context.Context, r Request, in TenantInput) (*Tenant, error) {
@@ -57,17 +59,31 @@ func (c *Control) PutTenant(ctx context.Context, r Request, in TenantInput) (*Te
 		}
 		return err
 	}
+	a := action{Action: access.AssignTenant, tenant: in.Tenant}
+	return c.changeTenant(ctx, r, a, in, check, func(tx *store.Tx, newest *compiled, was *store.Tenant) (*Tenant, done, error) {
+		next := store.Tenant{Name: in.Tenant, Document: in.Document, Oversubscribe: in.Oversubscribe}
+		if was != nil {
+			next.Allocations = was.Allocations
+		}
+		return c.writeTenant(tx, &r, newest, was, &next, in.Expected)
+	})
+}
+
+// changeTenant is [mutate] for what is known of a tenant, by a policy that is the newest one. Was is what is known, nil for nothing.
+func (c *Control) changeTenant(
+	ctx context.Context, r Request, a action, input any, check func() error,
+	change func(tx *store.Tx, newest *compiled, was *store.Tenant) (*Tenant, done, error),
+) (*Tenant, error) {
 	return judged(ctx, c, func(newest *compiled) (*Tenant, error) {
-		return mutate(ctx, c, r, action{Action: access.AssignTenant, tenant: in.Tenant}, in, check, func(tx *store.Tx) (*Tenant, done, error) {
-			was, err := tx.Tenant(in.Tenant)
+		return mutate(ctx, c, r, a, input, check, func(tx *store.Tx) (*Tenant, done, error) {
+			if err := newest.holds(tx); err != nil {
+				return nil, done{}, err
+			}
+			was, err := tx.Tenant(a.tenant)
 			if err != nil {
 				return nil, done{}, err
 			}
-			next := store.Tenant{Name: in.Tenant, Document: in.Document, Oversubscribe: in.Oversubscribe}
-			if was != nil {
-				next.Allocations = was.Allocations
-			}
-			return c.writeTenant(tx, &r, newest, was, &next, in.Expected)
+			return change(tx, newest, was)
 		})
 	})
 }
@@ -79,20 +95,16 @@ type RemoveTenantInput struct {
 	Expected uint64
 }
 
-// RemoveTenant removes the record of a tenant, with its allocations: [access.AssignTenant]. The tenant has what the policy says then. There is
+// RemoveTenant removes the record of a tenant, with its allocations: as [Control.PutTenant]. The tenant has what the policy says then. There is
 // [ErrNotFound] if it has none. It is relayed as a [MessageTenant]. The answer has the revision of the removal.
 func (c *Control) RemoveTenant(ctx context.Context, r Request, in RemoveTenantInput) (*Tenant, error) {
 	check := func() error { return checkName("tenant", in.Tenant, tiers.MaxLongName) }
-	return mutate(ctx, c, r, action{Action: access.AssignTenant, tenant: in.Tenant}, in, check, func(tx *store.Tx) (*Tenant, done, error) {
-		was, err := tx.Tenant(in.Tenant)
-		if err == nil && was == nil {
-			err = ErrNotFound
+	a := action{Action: access.AssignTenant, tenant: in.Tenant}
+	return c.changeTenant(ctx, r, a, in, check, func(tx *store.Tx, newest *compiled, was *store.Tenant) (*Tenant, done, error) {
+		if was == nil {
+			return nil, done{}, ErrNotFound
 		}
-		if err != nil {
-			return nil, done{}, err
-		}
-		next := store.Tenant{Name: in.Tenant}
-		return c.storeTenant(tx, &r, was, &next, in.Expected)
+		return c.storeTenant(tx, &r, newest, was, &store.Tenant{Name: in.Tenant}, in.Expected)
 	})
 }
 
@@ -116,43 +128,35 @@ func (c *Control) Allocate(ctx context.Context, r Request, in AllocateInput) (*T
 		}
 		return checkAllocations(in.Allocations)
 	}
-	return judged(ctx, c, func(newest *compiled) (*Tenant, error) {
-		return mutate(ctx, c, r, action{Action: access.SetAllocations, tenant: in.Tenant}, in, check, func(tx *store.Tx) (*Tenant, done, error) {
-			was, err := tx.Tenant(in.Tenant)
-			if err != nil {
-				return nil, done{}, err
+	a := action{Action: access.SetAllocations, tenant: in.Tenant}
+	return c.changeTenant(ctx, r, a, in, check, func(tx *store.Tx, newest *compiled, was *store.Tenant) (*Tenant, done, error) {
+		next := store.Tenant{Name: in.Tenant}
+		if was != nil {
+			next.Document, next.Oversubscribe = was.Document, was.Oversubscribe
+		}
+		if !empty(in.Allocations) {
+			// They were read from JSON, or could have been.
+			next.Allocations, _ = json.Marshal(in.Allocations)
+		}
+		quota, err := quotaOf(newest.rules(), &next)
+		if err != nil {
+			return nil, done{}, err
+		}
+		if problem := quota.exceeded(in.Allocations); problem != "" && !next.Oversubscribe {
+			return nil, done{}, invalid("allocations", "%s", problem)
+		}
+		if next.Document == nil && next.Allocations == nil {
+			if was == nil {
+				return nil, done{}, invalid("allocations", "there are none, and nothing is written")
 			}
-			next := store.Tenant{Name: in.Tenant}
-			if was != nil {
-				next.Document, next.Oversubscribe = was.Document, was.Oversubscribe
-			}
-			if !empty(in.Allocations) {
-				// They were read from JSON, or could have been.
-				next.Allocations, _ = json.Marshal(in.Allocations)
-			}
-			quota, err := quotaOf(newest.rules(), &next)
-			if err != nil {
-				return nil, done{}, err
-			}
-			if problem := quota.exceeded(in.Allocations); problem != "" && !next.Oversubscribe {
-				return nil, done{}, invalid("allocations", "%s", problem)
-			}
-			if next.Document == nil && next.Allocations == nil {
-				if was == nil {
-					return nil, done{}, invalid("allocations", "there are none, and nothing is written")
-				}
-				return c.storeTenant(tx, &r, was, &next, in.Expected)
-			}
-			return c.writeTenant(tx, &r, newest, was, &next, in.Expected)
-		})
+			return c.storeTenant(tx, &r, newest, was, &next, in.Expected)
+		}
+		return c.writeTenant(tx, &r, newest, was, &next, in.Expected)
 	})
 }
 
 // writeTenant judges and writes what is to be known of a tenant.
 func (c *Control) writeTenant(tx *store.Tx, r *Request, newest *compiled, was, next *store.Tenant, expected uint64) (*Tenant, done, error) {
-	if err := newest.holds(tx); err != nil {
-		return nil, done{}, err
-	}
 	record, err := recordOf(next)
 	if err != nil {
 		return nil, done{}, err
@@ -163,7 +167,7 @@ func (c *Control) writeTenant(tx *store.Tx, r *Request, newest *compiled, was, n
 		}
 	}
 	next.Record = []byte(record.Document())
-	answer, d, err := c.storeTenant(tx, r, was, next, expected)
+	answer, d, err := c.storeTenant(tx, r, newest, was, next, expected)
 	if err != nil {
 		return nil, d, err
 	}
@@ -179,7 +183,7 @@ func (c *Control) writeTenant(tx *store.Tx, r *Request, newest *compiled, was, n
 }
 
 // storeTenant writes what is to be known of a tenant, as it is.
-func (c *Control) storeTenant(tx *store.Tx, r *Request, was, next *store.Tenant, expected uint64) (*Tenant, done, error) {
+func (c *Control) storeTenant(tx *store.Tx, r *Request, newest *compiled, was, next *store.Tenant, expected uint64) (*Tenant, done, error) {
 	next.By, next.Reason = r.by(maxBy), r.Reason
 	if err := tx.PutTenant(next, expected); err != nil {
 		return nil, done{}, err
@@ -187,6 +191,13 @@ func (c *Control) storeTenant(tx *store.Tx, r *Request, was, next *store.Tenant,
 	d := done{target: "tenant " + next.Name, revisionBefore: expected, revisionAfter: next.Revision, kind: MessageTenant, name: next.Name}
 	if was != nil {
 		d.before = told(was)
+	}
+	var err error
+	if d.wasBlocked, err = blocks(newest.rules(), next.Name, was); err != nil {
+		return nil, done{}, err
+	}
+	if d.blocked, err = blocks(newest.rules(), next.Name, next); err != nil {
+		return nil, done{}, err
 	}
 	if next.Record != nil {
 		d.after = told(next)
@@ -197,6 +208,28 @@ func (c *Control) storeTenant(tx *store.Tx, r *Request, was, next *store.Tenant,
 	answer := told(next)
 	answer.Revision, answer.By, answer.Reason, answer.At = next.Revision, next.By, next.Reason, next.At
 	return answer, d, nil
+}
+
+// blocks says whether a tenant is blocked by a policy and what is known of it, nil for nothing. It may be by its tier. Without a policy it is by what
+// is known of it.
+func blocks(policy *tiers.Snapshot, tenant string, t *store.Tenant) (bool, error) {
+	var selected tiers.Selection
+	var known tiers.RecordDocument
+	if t != nil && t.Record != nil {
+		record, err := tiers.ParseRecord(t.Record)
+		if err == nil {
+			err = json.Unmarshal(t.Record, &known)
+		}
+		if err != nil {
+			return false, fmt.Errorf("control: the record of the tenant: %w", err)
+		}
+		selected.Record = record
+	}
+	if policy == nil {
+		return known.Blocked, nil
+	}
+	rules := policy.Rules(tiers.Subject{Tenant: tenant}, selected)
+	return rules.Blocked, nil
 }
 
 // maxBy is how many bytes the author of a record has.
@@ -232,6 +265,7 @@ func (c *Control) Tenant(ctx context.Context, actor access.Actor, tenant string)
 		}
 		if err == nil {
 			known = written(t)
+			known.By = actor.Told(known.By)
 		}
 		return err
 	})

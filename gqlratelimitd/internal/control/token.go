@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
@@ -53,15 +52,14 @@ func (c *Control) IssueToken(ctx context.Context, r Request, in access.TokenRequ
 
 // spend notes that a bootstrap token was exchanged, and is an error if it was before.
 func spend(tx *store.Tx, actor access.Actor) error {
-	_, id, _ := strings.Cut(actor.Subject, "#")
-	token, err := tx.Token(id)
+	token, err := tx.Token(actor.Token)
 	if err != nil {
 		return err
 	}
 	if token == nil || !token.Bootstrap || !token.Used.IsZero() || !token.Revoked.IsZero() || !tx.Now().Before(token.Expires) {
 		return &access.UnauthenticatedError{Reason: access.ReasonSpent}
 	}
-	if err := tx.UseToken(id, tx.Now()); err != nil {
+	if err := tx.UseToken(token.ID, tx.Now()); err != nil {
 		return err
 	}
 	return tx.RevokeBootstrap()
@@ -70,8 +68,7 @@ func spend(tx *store.Tx, actor access.Actor) error {
 // RevokeTokenInput says which token is revoked.
 type RevokeTokenInput struct{ ID string }
 
-// RevokeToken ends a token for ever: [access.RevokeToken], of all tenants that it is confined to. Everybody may end the one that they
-// come with, and those that they have issued. There is [ErrNotFound] if no such token holds.
+// RevokeToken ends a token for ever: [access.AuthorizeRevoke]. There is [ErrNotFound] if no such token holds.
 func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInput) (*access.Token, error) {
 	var there *access.Token
 	err := c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
@@ -84,7 +81,7 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 	a := action{Action: access.RevokeToken}
 	if there != nil {
 		// Whose it is never changes.
-		if err := mayRevoke(r.Actor, there); err != nil {
+		if err := access.AuthorizeRevoke(r.Actor, there); err != nil {
 			return nil, err
 		}
 		a.permitted = true
@@ -113,27 +110,6 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 		after.Revoked = tx.Now()
 		return &after, done{target: "token " + in.ID, before: was, after: after}, nil
 	})
-}
-
-// mayRevoke returns why an actor may not revoke a token.
-func mayRevoke(actor access.Actor, token *access.Token) error {
-	switch actor.Method {
-	case access.MethodToken, access.MethodOIDC:
-		own := actor.Method == access.MethodToken && actor.Issuer == access.LocalIssuer && actor.Subject == token.Subject+"#"+token.ID
-		if own || token.Owner != "" && token.Owner == actor.Person() {
-			return nil
-		}
-	case access.MethodBootstrap, access.MethodSystem:
-	}
-	if len(token.Tenants) == 0 {
-		return access.Authorize(actor, access.RevokeToken, "")
-	}
-	for _, tenant := range token.Tenants {
-		if err := access.Authorize(actor, access.RevokeToken, tenant); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Bootstrap issues the bootstrap token, for who has the machine, and returns its text. If any other token was ever issued it returns an
@@ -188,10 +164,14 @@ func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after 
 	return found, err
 }
 
-// tokenFor is a token as it is told to an actor: who is confined is not told which other tenants there are.
+// tokenFor is a token as it is told to an actor: who is confined is not told which other tenants there are, and who has given a token to one of
+// theirs.
 func tokenFor(actor access.Actor, t *access.Token) access.Token {
 	token := shownToken(t)
 	if actor.Confined() {
+		if token.Apart {
+			token.Owner, token.Parent = "", ""
+		}
 		token.Tenants = slices.DeleteFunc(token.Tenants, func(tenant string) bool { return !slices.Contains(actor.Tenants, tenant) })
 	}
 	return token

@@ -29,6 +29,7 @@ func (c *Control) Webhooks(ctx context.Context, actor access.Actor, tenant, afte
 			if err != nil {
 				return err
 			}
+			w.By = actor.Told(w.By)
 			found = append(found, *w)
 		}
 		return nil
@@ -40,8 +41,11 @@ func (c *Control) Webhooks(ctx context.Context, actor access.Actor, tenant, afte
 func (c *Control) Webhook(ctx context.Context, actor access.Actor, tenant, id string) (found *Webhook, _ error) {
 	err := c.readWebhooks(ctx, actor, tenant, func(v *store.View) error {
 		there, err := webhookIn(v, tenant, id)
-		if err == nil {
-			found, err = c.shownWebhook(v, there)
+		if err != nil {
+			return err
+		}
+		if found, err = c.shownWebhook(v, there); err == nil {
+			found.By = actor.Told(found.By)
 		}
 		return err
 	})

@@ -8,14 +8,14 @@ import (
 )
 
 //nolint:gosec // these are names of columns
-const tokenColumns = "id, hash, subject, owner, roles, tenants, bootstrap, issued, expires, used, revoked"
+const tokenColumns = "id, hash, subject, owner, parent, apart, roles, tenants, bootstrap, issued, expires, used, revoked"
 
 func scanToken(row scanner, t *access.Token) error {
-	var bootstrap int64
+	var apart, bootstrap int64
 	var hash []byte
-	err := row.Scan(&t.ID, &hash, &t.Subject, &t.Owner, names{&t.Roles}, names{&t.Tenants}, &bootstrap,
+	err := row.Scan(&t.ID, &hash, &t.Subject, &t.Owner, &t.Parent, &apart, names{&t.Roles}, names{&t.Tenants}, &bootstrap,
 		instant{&t.Issued}, instant{&t.Expires}, instant{&t.Used}, instant{&t.Revoked})
-	t.Bootstrap = bootstrap != 0
+	t.Apart, t.Bootstrap = apart != 0, bootstrap != 0
 	// A hash of another length stays zero, and lets nobody in.
 	if len(hash) == len(t.Hash) {
 		copy(t.Hash[:], hash)
@@ -57,8 +57,8 @@ func (v *View) Tokens(after string, n int) ([]access.Token, error) {
 
 // AddToken adds a token, as it is.
 func (tx *Tx) AddToken(t *access.Token) error {
-	return tx.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-		t.ID, t.Hash[:], t.Subject, t.Owner, list(t.Roles), list(t.Tenants), flag(t.Bootstrap),
+	return tx.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+		t.ID, t.Hash[:], t.Subject, t.Owner, t.Parent, flag(t.Apart), list(t.Roles), list(t.Tenants), flag(t.Bootstrap),
 		micros(t.Issued), micros(t.Expires), micros(t.Used), micros(t.Revoked))
 }
 

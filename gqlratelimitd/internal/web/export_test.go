@@ -1,18 +1,15 @@
 package web
 
-import "github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-
 // Route is what the tests know of a route.
 type Route struct {
 	Method, Pattern string
 	Public          bool
-	Does            []access.Action
 }
 
 // Routes are those of the server.
 func (s *Server) Routes() (routes []Route) {
 	for _, r := range s.routes {
-		routes = append(routes, Route{r.method, r.pattern, r.public, r.does})
+		routes = append(routes, Route{r.method, r.pattern, r.public})
 	}
 	return routes
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -11,13 +10,12 @@ import (
 // recordRoutes are those of what is known of tenants beside the policy.
 func (s *Server) recordRoutes() []route {
 	const list, one = "/v1/tenants", "/v1/tenants/{org}"
-	type actions = []access.Action
 	return []route{
-		{method: http.MethodGet, pattern: list, does: actions{access.ReadTenant}, handle: s.records},
-		{method: http.MethodGet, pattern: one, does: actions{access.ReadTenant}, handle: s.record},
-		{method: http.MethodPut, pattern: one, does: actions{access.AssignTenant}, handle: s.putRecord},
-		{method: http.MethodDelete, pattern: one, does: actions{access.AssignTenant}, handle: s.removeRecord},
-		{method: http.MethodPut, pattern: one + "/allocations", does: actions{access.SetAllocations}, handle: s.allocate},
+		{method: http.MethodGet, pattern: list, handle: s.records},
+		{method: http.MethodGet, pattern: one, handle: s.record},
+		{method: http.MethodPut, pattern: one, handle: s.putRecord},
+		{method: http.MethodDelete, pattern: one, handle: s.removeRecord},
+		{method: http.MethodPut, pattern: one + "/allocations", handle: s.allocate},
 	}
 }
 

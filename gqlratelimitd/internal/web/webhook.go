@@ -26,17 +26,16 @@ type webhookIn struct {
 // webhookRoutes are those of endpoints of tenants.
 func (s *Server) webhookRoutes(org string) []route {
 	list, one := org+"/webhooks", org+"/webhooks/{id}"
-	type actions = []access.Action
 	return []route{
-		{method: http.MethodGet, pattern: list, does: actions{access.ReadWebhook}, handle: s.webhooks},
-		{method: http.MethodPost, pattern: list, does: actions{access.RegisterWebhook}, handle: s.registerWebhook},
-		{method: http.MethodGet, pattern: one, does: actions{access.ReadWebhook}, handle: s.webhook},
-		{method: http.MethodPatch, pattern: one, does: actions{access.ChangeWebhook}, handle: s.changeWebhook},
-		{method: http.MethodDelete, pattern: one, does: actions{access.RemoveWebhook}, handle: s.removeWebhook},
-		{method: http.MethodPost, pattern: one + "/secret", does: actions{access.RotateWebhook}, handle: s.rotateWebhook},
-		{method: http.MethodPost, pattern: one + "/test", does: actions{access.TestWebhook}, handle: s.testWebhook},
-		{method: http.MethodGet, pattern: one + "/failures", does: actions{access.ReadWebhook}, handle: s.failedDeliveries},
-		{method: http.MethodPost, pattern: one + "/replay", does: actions{access.ReplayWebhook}, handle: s.replayWebhook},
+		{method: http.MethodGet, pattern: list, handle: s.webhooks},
+		{method: http.MethodPost, pattern: list, handle: s.registerWebhook},
+		{method: http.MethodGet, pattern: one, handle: s.webhook},
+		{method: http.MethodPatch, pattern: one, handle: s.changeWebhook},
+		{method: http.MethodDelete, pattern: one, handle: s.removeWebhook},
+		{method: http.MethodPost, pattern: one + "/secret", handle: s.rotateWebhook},
+		{method: http.MethodPost, pattern: one + "/test", handle: s.testWebhook},
+		{method: http.MethodGet, pattern: one + "/failures", handle: s.failedDeliveries},
+		{method: http.MethodPost, pattern: one + "/replay", handle: s.replayWebhook},
 	}
 }
 

@@ -111,7 +111,11 @@ CREATE TABLE token (
 	id      {text} PRIMARY KEY,
 	hash    {bytes} NOT NULL,
 	subject {text} NOT NULL,
+	-- Who has issued it, and with which token. Empty is nobody, and none.
 	owner   {text} NOT NULL,
+	parent  {text} NOT NULL,
+	-- 1 for one that answers for itself, and not its owner.
+	apart   {integer} NOT NULL,
 	-- JSON.
 	roles   {text} NOT NULL,
 	tenants {text} NOT NULL,
