@@ -73,10 +73,14 @@ func (e *Extension) warn() {
 		e.cfg.Observe.Logger.Warn("ratelimit: Settlement.Refund gives nothing back to the budgets of a candidate policy, " +
 			"which will look stricter than it is")
 	}
+	const shown = 20
 	if unsized := e.estimator.UnsizedLists(); len(unsized) > 0 {
-		const shown = 20
 		e.cfg.Observe.Logger.Warn("ratelimit: lists without @listSize are priced at the default size",
 			slog.Int("count", len(unsized)), slog.Any("fields", unsized[:min(shown, len(unsized))]))
+	}
+	if unreadable := e.estimator.UnreadableSizes(); len(unreadable) > 0 {
+		e.cfg.Observe.Logger.Warn("ratelimit: these arguments size lists and are no numbers; an operation that gives one is too expensive for any budget",
+			slog.Int("count", len(unreadable)), slog.Any("arguments", unreadable[:min(shown, len(unreadable))]))
 	}
 }
 

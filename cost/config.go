@@ -70,7 +70,8 @@ type Config struct {
 	// that is selected on an object under several response names, with whatever arguments, pays it for all of them but
 	// one. It bounds what aliases make of a text. Zero means 0.1, [None] nothing.
 	AliasWeight float64
-	// RequireListSizes makes a list that nothing sizes an error of [New].
+	// RequireListSizes makes a list that nothing sizes an error of [New], and an argument that sizes a list and is no
+	// number ([Estimator.UnreadableSizes]).
 	RequireListSizes bool
 	// Base is the base cost by kind of operation. A kind that is absent has its default: 0 for a query,
 	// 10 for a mutation or subscription.
@@ -108,7 +109,7 @@ type ListSize struct {
 	// AssumedSize is the size when no slicing argument is given. Nil assumes none.
 	AssumedSize *int
 	// SlicingArguments are the arguments that bound the size: names, or paths into input objects such
-	// as page.first. An argument that is a list counts with its length.
+	// as page.first. They are numbers of whatever scalar, also as text. An argument that is a list counts with its length.
 	SlicingArguments []string
 	// SizedFields are the fields of the returned object that hold the lists, when the field itself
 	// is not what is sized: names, or paths such as "results { page }" through fields that return one object

@@ -34,6 +34,10 @@
 // may be a path into input objects, or a list, which counts with its length. In a list of lists the
 // directive sizes the outermost one; each further one has the default size.
 //
+// A slicing argument is a number of any scalar, also as text, and one with a fraction is rounded up. A value that is no
+// number makes the price infinite, because a resolver may make any size of it. Null is as good as absent. If the argument
+// has a default, the list has the size of that too, because a resolver that is given null may take the default.
+//
 // # Functions
 //
 // A field may have a function in the place of a weight ([Config.Complexity]), as servers built with

@@ -33,6 +33,12 @@ func New(schema *ast.Schema, cfg Config) (*Estimator, error) {
 // scalars and enums without a weight are left out, because their length does not change a price.
 func (e *Estimator) UnsizedLists() []string { return slices.Clone(e.index.unsized) }
 
+// UnreadableSizes returns the coordinates of the arguments and input fields that size lists and cannot be read, sorted: those
+// of enums, Booleans, input objects, and lists whose length nobody counts, and those whose default is no number. A list
+// has no bound where a request gives one of them, so that its price is infinite, and so it is with a value of a scalar
+// that is no number. [Config.ListSizes] with an AssumedSize alone gives the list a size.
+func (e *Estimator) UnreadableSizes() []string { return slices.Clone(e.index.unreadable) }
+
 // Plan returns the compiled operation, from the cache if it was compiled before. The operation is
 // recognised by its pointer, so it pays to cache parsed documents, as gqlgen does; neither the
 // document nor the operation may change afterwards. The cache keeps neither in memory. Errors are

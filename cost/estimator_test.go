@@ -273,6 +273,8 @@ func TestSizesOfEveryNumberTypeAreRead(t *testing.T) {
 	plan, err := estimator.Plan(doc, doc.Operations[0])
 	require.NoError(t, err)
 	type named int16
+	type text string
+	three := 3
 	for _, tt := range []struct {
 		value any
 		want  float64
@@ -289,12 +291,19 @@ func TestSizesOfEveryNumberTypeAreRead(t *testing.T) {
 		{math.NaN(), math.Inf(1)},
 		{math.Inf(-1), 0},
 		{"1e400", math.Inf(1)},
-		{"three", 20},
+		{" +3 ", 3},
+		{"0x3", 3},
+		{2.1, 3},
+		{text("3"), 3},
+		{&three, 3},
+		{"three", math.Inf(1)},
+		{"", math.Inf(1)},
 		{strings.Repeat("0", 63) + "3", 3},
 		{strings.Repeat("0", 64) + "3", math.Inf(1)},
 		{json.Number(strings.Repeat("0", 64) + "3"), math.Inf(1)},
-		{true, 20},
-		{[]any{}, 20},
+		{true, math.Inf(1)},
+		{[]any{}, math.Inf(1)},
+		{map[string]any{"n": 3}, math.Inf(1)},
 		{nil, 20},
 	} {
 		price, err := plan.Evaluate(map[string]any{"n": tt.value})

@@ -16,16 +16,16 @@ func (c *compiler) slicing(field *ast.Field, info *fieldInfo) (int32, error) {
 		}
 		found, b := c.slice(field, slicer)
 		if b.lookup < 0 {
-			if found == nil {
+			switch {
+			case found != nil:
+				s.given++
+				b.size = sizeOf(found, slicer.list)
+			case slicer.null >= 0:
+				b.size, b.defaulted = slicer.null, true
+			default:
 				continue
 			}
-			s.given++
-			size, ok := sizeOf(found, slicer.list)
-			if !ok {
-				continue
-			}
-			b.size = size
-			s.constant = max(s.constant, size)
+			s.constant = max(s.constant, b.size)
 		}
 		if c.whole {
 			c.form.bounds = append(c.form.bounds, b)
@@ -52,6 +52,8 @@ type lookupKey struct {
 	// defaults says that an argument that is absent is given by its default, which is of the size.
 	defaults bool
 	size     float64
+	// null is the size of null.
+	null float64
 	// steps is the first one, nil if there is none; those of one slicing argument lie together.
 	steps *step
 }
@@ -65,15 +67,13 @@ func (c *compiler) shareLookups(lo int32) span {
 		return span{lo, hi}
 	}
 	for i, l := range c.form.lookups[lo:hi] {
-		key[i] = lookupKey{slot: l.slot + 1, list: l.list, size: -1}
+		key[i] = lookupKey{slot: l.slot + 1, list: l.list, size: -1, null: l.null}
 		if len(l.steps) > 0 {
 			// The argument and the steps already taken, which this names, decide about the default too.
 			key[i].steps = &l.steps[0]
 		} else if l.defaults && l.fallback != nil {
 			key[i].defaults = true
-			if size, ok := sizeOf(l.fallback, l.list); ok {
-				key[i].size = size
-			}
+			key[i].size = sizeOf(l.fallback, l.list)
 		}
 	}
 	if known, ok := c.shared[key]; ok {
@@ -104,18 +104,20 @@ func (c *compiler) slice(field *ast.Field, s *slicer) (found any, b bound) {
 			return found, b
 		case literal.Kind == ast.Variable:
 			b.lookup = int32(len(c.form.lookups))
-			c.form.lookups = append(c.form.lookups, lookup{slot: c.slot(literal.Raw), steps: steps, fallback: fallback, defaults: defaults, list: s.list})
+			c.form.lookups = append(c.form.lookups, lookup{slot: c.slot(literal.Raw), steps: steps, fallback: fallback, defaults: defaults, list: s.list, null: s.null})
 			return nil, b
 		case len(steps) == 0 && literal.Kind == ast.ListValue:
 			// Only the length counts, whatever the elements are; a list of nothing takes no memory.
 			return make([]struct{}, len(literal.Children)), b
 		case len(steps) == 0 && literal.Kind == ast.ObjectValue:
-			// An object has no size, but is given, and is a list of one where a list is.
+			// An object is no number, and is a list of one where a list is.
 			return struct{}{}, b
 		case len(steps) == 0:
 			return literalValue(literal, 0), b
-		case literal.Kind != ast.ObjectValue:
+		case literal.Kind == ast.NullValue:
 			return nil, b
+		case literal.Kind != ast.ObjectValue:
+			return unreadable{}, b
 		}
 		// The next to spend sees that the limit is passed.
 		c.work += scans(1, len(literal.Children))

@@ -295,16 +295,15 @@ func (r *reading) sliced(c *call) (largest ListSource, ok bool) {
 // lookedUp returns the size that a variable gives, and which it is.
 func (r *reading) lookedUp(b *bound) (size float64, source ListSource, given bool) {
 	l := &r.lookups[b.lookup]
+	source = ListSource{Source: FromSchema}
 	found := r.m.lookup(l)
 	if found == nil {
-		return 0, source, false
+		return l.null, source, l.null >= 0
 	}
-	source = ListSource{Source: FromSchema}
 	if r.m.values[l.slot].present {
 		source = ListSource{Source: FromVariable, Variable: r.variables[l.slot].name}
 	}
-	size, given = sizeOf(found, l.list)
-	return size, source, given
+	return sizeOf(found, l.list), source, true
 }
 
 // costs returns what the arguments of a call cost, and those of the directives of its dearest selection,

@@ -144,27 +144,39 @@ func (c *Calls) Values(i int, path string, yield func(value any) bool) bool {
 	return c.left >= 0
 }
 
-// Size returns what a call asks for at a path into its arguments, such as origins: the length of a list, or a number.
+// Size returns what a call asks for at a path into its arguments, such as origins: the length of a list, also of one in a
+// scalar, or a number.
 // Behind a list in the path all that its elements ask for is added up. What is absent without a default or null, or no
 // number, is 1, and what is below 0 is 0. A single value for a list is a list of one. It is infinite if the operation has
 // more values than may be read.
 func (c *Calls) Size(i int, path string) float64 {
 	total := 0.0
 	c.find(i, path, func(in *inputField, value any) bool {
-		size, ok := 1.0, false
-		if value != nil {
-			size, ok = sizeOf(value, in != nil && in.declared.Elem != nil)
-		}
-		if !ok {
-			size = 1
-		}
-		total += size
+		total += amountOf(value, in != nil && in.declared.Elem != nil)
 		return true
 	})
 	if c.left < 0 {
 		return math.Inf(1)
 	}
 	return total
+}
+
+// amountOf is what one value asks for.
+func amountOf(value any, declared bool) float64 {
+	if value == nil {
+		return 1
+	}
+	values, isList := listOf(value)
+	switch number, ok := numberOf(value); {
+	case isList:
+		return float64(values.len())
+	case declared || !ok:
+		return 1
+	case math.IsNaN(number):
+		return math.Inf(1)
+	default:
+		return max(0, number)
+	}
 }
 
 // visit counts values that are read.
@@ -323,5 +335,5 @@ func numberIn(text string) (float64, bool) {
 	if len(text) > maxDigits {
 		return 0, false
 	}
-	return parseSize(text)
+	return parseNumber(text)
 }

@@ -123,11 +123,11 @@ func (m *machine) size(t *tables, s *sizeExpr) (float64, bool) {
 	largest := s.constant
 	for i := range t.lookups[s.lookups.lo:s.lookups.hi] {
 		l := &t.lookups[int(s.lookups.lo)+i]
+		size := l.null
 		if value := m.lookup(l); value != nil {
-			if size, ok := sizeOf(value, l.list); ok {
-				largest = max(largest, size)
-			}
+			size = sizeOf(value, l.list)
 		}
+		largest = max(largest, size)
 	}
 	if largest < 0 {
 		largest = s.fallback
@@ -138,7 +138,7 @@ func (m *machine) size(t *tables, s *sizeExpr) (float64, bool) {
 	return largest, true
 }
 
-// lookup returns nil for what is absent as well as for null: neither sizes a list.
+// lookup returns nil for what is absent as well as for null.
 func (m *machine) lookup(l *lookup) any {
 	v := &m.values[l.slot]
 	value := v.value

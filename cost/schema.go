@@ -20,6 +20,8 @@ type index struct {
 	roots      map[ast.Operation]*objectType
 	// unsized are the coordinates of the list fields that nothing sizes, sorted.
 	unsized []string
+	// unreadable are the coordinates of the slicing arguments that cannot be read as numbers, sorted.
+	unreadable []string
 }
 
 // objectType is an object type as pricing needs it.
@@ -331,9 +333,13 @@ func (b *builder) findUnsized() {
 		}
 	}
 	slices.Sort(b.unsized)
+	slices.Sort(b.unreadable)
 	if b.cfg.RequireListSizes {
 		for _, coordinate := range b.unsized {
 			b.fail(coordinate, "nothing sizes the list, and RequireListSizes is set")
+		}
+		for _, coordinate := range b.unreadable {
+			b.fail(coordinate, "it sizes a list and is no number, and RequireListSizes is set")
 		}
 	}
 }

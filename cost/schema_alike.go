@@ -51,7 +51,7 @@ func (f *fieldInfo) price() string {
 			fmt.Fprint(&b, " at ", f.sizes.sized.spelled)
 		}
 		for _, slicer := range f.sizes.slicers {
-			fmt.Fprint(&b, " ", slicer.name())
+			fmt.Fprint(&b, " ", slicer.name(), slicer.list)
 		}
 	}
 	for _, arg := range f.args {

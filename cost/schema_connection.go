@@ -16,19 +16,20 @@ import (
 // an object, they size those of its SizedFields that are lists. A request that gives none of the
 // arguments is priced with the default size. The zero value sizes nothing.
 type Connections struct {
-	// SlicingArguments are names of arguments of type Int. The largest that is given counts.
+	// SlicingArguments are names of arguments, or paths into input objects such as page.first, that say how many
+	// elements a request wants. The largest that is given counts. One that is a list is read as what is no number, because
+	// nobody has said that its length counts.
 	SlicingArguments []string
 	// SizedFields are names of the fields of a connection that hold its lists.
 	SizedFields []string
 }
 
 // connection returns the list size that the convention gives to a field, or false if it gives none.
-func (b *builder) connection(field *ast.FieldDefinition) (ListSize, bool) {
+func (b *builder) connection(field *ast.FieldDefinition, args []*inputField) (ListSize, bool) {
 	var size ListSize
-	for _, name := range b.cfg.Connections.SlicingArguments {
-		arg := field.Arguments.ForName(name)
-		if arg != nil && arg.Type.Elem == nil && arg.Type.Name() == "Int" && !slices.Contains(size.SlicingArguments, name) {
-			size.SlicingArguments = append(size.SlicingArguments, name)
+	for _, path := range b.cfg.Connections.SlicingArguments {
+		if _, err := b.slicer(path, args); err == nil && !slices.Contains(size.SlicingArguments, path) {
+			size.SlicingArguments = append(size.SlicingArguments, path)
 		}
 	}
 	if len(size.SlicingArguments) == 0 {

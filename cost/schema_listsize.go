@@ -1,6 +1,9 @@
 package cost
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +35,9 @@ type slicer struct {
 	steps []step
 	// list says that the length of the value counts, not the value.
 	list bool
+	// null is the size where a request gives null and the schema has a default, negative if it has none: a resolver may
+	// take the default, or choose.
+	null float64
 }
 
 // name is the path of the slicing argument as it was declared.
@@ -41,6 +47,34 @@ func (s *slicer) name() string {
 		name += "." + in.name
 	}
 	return name
+}
+
+// sizeOfNull is the size of a list whose slicing argument is null: the largest of the defaults on the path and of what
+// counts where the argument is absent. It is negative if there is no default, so that null is as good as absent.
+func (s *slicer) sizeOfNull(assumed, fallback float64) float64 {
+	largest, steps := -1.0, s.steps
+	for _, in := range slices.Concat([]*inputField{s.arg}, s.path) {
+		if value := follow(in.value, steps); value != nil {
+			largest = max(largest, sizeOf(value, s.list))
+		}
+		steps = steps[min(1, len(steps)):]
+	}
+	switch {
+	case largest < 0:
+		return largest
+	case assumed < 0:
+		return max(largest, fallback)
+	default:
+		return max(largest, assumed)
+	}
+}
+
+// last is the argument or input field that the path leads to.
+func (s *slicer) last() *inputField {
+	if len(s.path) == 0 {
+		return s.arg
+	}
+	return s.path[len(s.path)-1]
 }
 
 // sizesOwn says whether the list that the field itself returns is sized.
@@ -53,37 +87,40 @@ type declaredSize struct {
 	ListSize
 	coordinate string
 	configured bool
+	// convention says that names gave it, so that nobody has said of a list that its length counts.
+	convention bool
 }
 
 // declaredSize returns the list size that holds for a field: its own, that of an interface, that of a pattern,
 // or that of a convention.
-func (b *builder) declaredSize(coordinate string, def *ast.Definition, field *ast.FieldDefinition) (declaredSize, bool) {
+func (b *builder) declaredSize(coordinate string, def *ast.Definition, field *ast.FieldDefinition, args []*inputField) (declaredSize, bool) {
 	pattern, fits := b.patternSize(coordinate, field)
 	if given, ok := b.cfg.ListSizes[coordinate]; ok {
 		b.used["list "+coordinate] = true
-		return declaredSize{given, coordinate, true}, true
+		return declaredSize{ListSize: given, coordinate: coordinate, configured: true}, true
 	}
 	if directives := field.Directives.ForNames("listSize"); len(directives) > 0 {
 		before := len(b.errs)
 		given := b.directiveListSize(coordinate, directives)
-		return declaredSize{given, coordinate, false}, len(b.errs) == before
+		return declaredSize{ListSize: given, coordinate: coordinate}, len(b.errs) == before
 	}
 	for _, name := range def.Interfaces {
 		if inherited, ok := b.inherited[name+"."+field.Name]; ok {
 			return inherited, true
 		}
 	}
-	if !fits {
-		pattern, fits = b.connection(field)
+	if fits {
+		return declaredSize{ListSize: pattern, coordinate: coordinate, configured: true}, true
 	}
-	return declaredSize{pattern, coordinate, true}, fits
+	size, ok := b.connection(field, args)
+	return declaredSize{ListSize: size, coordinate: coordinate, configured: true, convention: true}, ok
 }
 
 // listSize returns the checked list size of a field of an object type, nil if there is none or it is wrong.
 // That of an interface field is checked, and holds for the object types.
 func (b *builder) listSize(def *ast.Definition, field *ast.FieldDefinition, args []*inputField) *listSize {
 	coordinate := def.Name + "." + field.Name
-	given, ok := b.declaredSize(coordinate, def, field)
+	given, ok := b.declaredSize(coordinate, def, field, args)
 	if !ok {
 		return nil
 	}
@@ -106,8 +143,16 @@ func (b *builder) listSize(def *ast.Definition, field *ast.FieldDefinition, args
 			b.fail(coordinate, "slicing argument %q is given twice", path)
 			continue
 		}
-		if s := b.slicer(coordinate, path, args); s != nil {
-			size.slicers = append(size.slicers, s)
+		s, err := b.slicer(path, args)
+		if err != nil {
+			b.fail(coordinate, "slicing argument %q %v", path, err)
+			continue
+		}
+		s.list = s.list && !given.convention
+		s.null = s.sizeOfNull(size.assumed, b.options.listSize)
+		size.slicers = append(size.slicers, s)
+		if def.Kind == ast.Object {
+			b.checkReadable(s)
 		}
 	}
 	if given.AssumedSize != nil && len(size.slicers) > 0 && size.one {
@@ -133,16 +178,15 @@ func (s *ListSize) requiresOne() bool {
 	return *s.RequireOneSlicingArgument
 }
 
-// slicer resolves the path of a slicing argument, nil if it is wrong.
-func (b *builder) slicer(coordinate, path string, args []*inputField) *slicer {
+// slicer resolves the path of a slicing argument. The error says what is wrong with it.
+func (b *builder) slicer(path string, args []*inputField) (*slicer, error) {
 	names := strings.Split(path, ".")
 	s := &slicer{}
 	fields := args
 	for i, name := range names {
 		at := slices.IndexFunc(fields, func(in *inputField) bool { return in.name == name })
 		if at < 0 {
-			b.fail(coordinate, "slicing argument %q does not exist", path)
-			return nil
+			return nil, errors.New("does not exist")
 		}
 		in := fields[at]
 		if i == 0 {
@@ -156,19 +200,26 @@ func (b *builder) slicer(coordinate, path string, args []*inputField) *slicer {
 		case in.declared.Elem != nil && last:
 			s.list = true
 		case in.declared.Elem != nil:
-			b.fail(coordinate, "slicing argument %q leads through a list", path)
-			return nil
-		case last && in.declared.Name() != "Int":
-			b.fail(coordinate, "slicing argument %q is of type %s, not Int or a list", path, in.declared)
-			return nil
-		case !last && in.typ == nil:
-			b.fail(coordinate, "slicing argument %q leads through %s, which is no input object", path, in.declared)
-			return nil
-		case !last:
+			return nil, errors.New("leads through a list")
+		case last:
+		case in.typ == nil:
+			return nil, fmt.Errorf("leads through %s, which is no input object", in.declared)
+		default:
 			fields = in.typ.fields
 		}
 	}
-	return s
+	return s, nil
+}
+
+// checkReadable notes a slicing argument of whose type no value is a number, or whose default is none.
+func (b *builder) checkReadable(s *slicer) {
+	in := s.last()
+	def := b.schema.Types[in.declared.Name()]
+	numbers := in.declared.Elem == nil && def != nil && def.Kind == ast.Scalar && def.Name != "Boolean"
+	unreadable := in.value != nil && math.IsInf(sizeOf(in.value, s.list), 1)
+	if (!s.list && !numbers || unreadable) && !slices.Contains(b.unreadable, in.coordinate) {
+		b.unreadable = append(b.unreadable, in.coordinate)
+	}
 }
 
 // directiveListSize reads the @listSize directives of a field.

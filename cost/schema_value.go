@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -52,54 +53,70 @@ func valuesIn(value *ast.Value, depth int) int {
 	return count
 }
 
-// sizeOf reads a list size: the number, or the length if the argument is a list. gqlgen accepts
-// numbers in strings, so they count as well. What is no number has no size. Sizes below 0 are 0.
-func sizeOf(value any, list bool) (size float64, ok bool) {
-	if list {
-		length, ok := lengthOf(value)
-		return float64(length), ok
+// unreadable stands for a value that has to be an object and is none.
+type unreadable struct{}
+
+// sizeOf reads a list size: the number, rounded up, or the length if the argument is a list. What is neither is
+// infinite, because a resolver may make any size of it. Sizes below 0 are 0. Null has no size, and is none of its values.
+func sizeOf(value any, list bool) float64 {
+	if value == (unreadable{}) {
+		return math.Inf(1)
 	}
+	if list {
+		length, _ := lengthOf(value)
+		return float64(length)
+	}
+	size, ok := numberOf(value)
+	if !ok || math.IsNaN(size) {
+		return math.Inf(1)
+	}
+	return max(0, math.Ceil(size))
+}
+
+// numberOf reads a number of whatever scalar. Resolvers accept numbers in text, so these count as well.
+func numberOf(value any) (number float64, ok bool) {
 	switch value := value.(type) {
 	case int64:
-		size, ok = float64(value), true
+		return float64(value), true
 	case int:
-		size, ok = float64(value), true
+		return float64(value), true
 	case float64:
-		size, ok = value, true
+		return value, true
 	case json.Number:
-		size, ok = parseSize(string(value))
+		return parseNumber(string(value))
 	case string:
-		size, ok = parseSize(value)
-	default:
-		v := reflect.ValueOf(value)
-		switch {
-		case !v.IsValid():
-		case v.CanInt():
-			size, ok = float64(v.Int()), true
-		case v.CanUint():
-			size, ok = float64(v.Uint()), true
-		case v.CanFloat():
-			size, ok = v.Float(), true
-		}
+		return parseNumber(value)
 	}
-	if math.IsNaN(size) {
-		return math.Inf(1), true
+	v := reflect.Indirect(reflect.ValueOf(value))
+	switch {
+	case v.Kind() == reflect.String:
+		return parseNumber(v.String())
+	case v.CanInt():
+		return float64(v.Int()), true
+	case v.CanUint():
+		return float64(v.Uint()), true
+	case v.CanFloat():
+		return v.Float(), true
 	}
-	return max(0, size), ok
+	return 0, false
 }
 
 // maxDigits is how long a number is that is read. One that fits 64 bits is much shorter, and one
 // written with a million zeros would be read again for each call that it sizes.
 const maxDigits = 64
 
-// parseSize reads a number; one out of range is infinite, which ParseFloat returns with its error, and
-// so is one that is too long to be read.
-func parseSize(raw string) (float64, bool) {
+// parseNumber reads a number as resolvers do: decimal, or with a prefix such as 0x, and with space around it. One out of
+// range is infinite, and so is one that is too long to be read.
+func parseNumber(raw string) (float64, bool) {
 	if len(raw) > maxDigits {
 		return math.Inf(1), true
 	}
-	n, err := strconv.ParseFloat(raw, 64)
-	return n, err == nil || math.IsInf(n, 0)
+	raw = strings.TrimSpace(raw)
+	if n, err := strconv.ParseFloat(raw, 64); err == nil || math.IsInf(n, 0) {
+		return n, true
+	}
+	n, err := strconv.ParseInt(raw, 0, 64)
+	return float64(n), err == nil
 }
 
 // list is a list as a variable carries it.
@@ -151,12 +168,15 @@ type step struct {
 }
 
 // follow walks a path into a value as coerced: absent input fields have their defaults. It returns what stands at the
-// end, nil if that is null or nothing does.
+// end, nil if that is null or nothing does, and unreadable if the path leads through what is no object.
 func follow(value any, steps []step) any {
 	for i := range steps {
+		if value == nil {
+			return nil
+		}
 		object, ok := value.(map[string]any)
 		if !ok {
-			return nil
+			return unreadable{}
 		}
 		value, ok = object[steps[i].name]
 		if !ok {

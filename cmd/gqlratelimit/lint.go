@@ -17,6 +17,7 @@ Reports what is wrong or missing in the directives that price a schema:
 
     error    invalid              a directive, or the configuration, is wrong; the server does not start
     warning  unsized-list         nothing says how long a list is
+    warning  unreadable-size      an argument that sizes a list is no number
     warning  repeated-field       a field that its type defines twice in the same way; the second is dropped
 
 The exit code is 1 if something is found that is at least as bad as -fail-on.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
@@ -73,6 +74,21 @@ func TestAChargeInAUnitThatNoLimitCountsIsSaidOnce(t *testing.T) {
 		f.post(request{Query: `{ export(rows: 1) }`})
 	}
 	require.Equal(t, 1, log.said("ratelimit.Charge is given"))
+}
+
+func TestASizeThatIsNoNumberIsLoggedAtTheStart(t *testing.T) {
+	t.Parallel()
+	f, log := logging(t, func(cfg *ratelimit.Config) {
+		cfg.Pricing.Cost.ListSizes = map[string]cost.ListSize{
+			"Mutation.createUser": {SlicingArguments: []string{"input"}, SizedFields: []string{"friends"}},
+		}
+	})
+	const line = "these arguments size lists and are no numbers"
+	require.Equal(t, 1, log.said(line))
+	require.Contains(t, log.String(), "count=1 arguments=[Mutation.createUser(input:)]")
+	reply := f.post(request{Query: `mutation { createUser(input: {name: "Ada"}) { friends(first: 1) { name } } }`})
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, reply.errorCode(t), "no budget is large enough")
+	require.Equal(t, 1, log.said(line))
 }
 
 func TestAnOverrideRecordThatChangesNothingIsSaidOnce(t *testing.T) {

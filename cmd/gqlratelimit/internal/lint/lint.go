@@ -22,6 +22,8 @@ const (
 	Invalid Rule = "invalid"
 	// UnsizedList is a list that nothing sizes, so that it is priced with the default size.
 	UnsizedList Rule = "unsized-list"
+	// UnreadableSize is an argument that sizes a list and is no number, so that the list has no bound.
+	UnreadableSize Rule = "unreadable-size"
 	// RepeatedField is a field that its type defines twice in the same way.
 	RepeatedField Rule = "repeated-field"
 )
@@ -59,6 +61,10 @@ func Schema(loaded *source.Schema, cfg cost.Config) []Finding {
 		for _, coordinate := range estimator.UnsizedLists() {
 			add(doctor.Warning, UnsizedList, coordinate, source.Locate(loaded.Schema, coordinate),
 				"nothing says how long the list is: add @listSize, or it is priced with %d elements", cmp.Or(cfg.DefaultListSize, cost.DefaultListSize))
+		}
+		for _, coordinate := range estimator.UnreadableSizes() {
+			add(doctor.Warning, UnreadableSize, coordinate, source.Locate(loaded.Schema, coordinate),
+				"it sizes a list and is no number: give the list an assumedSize alone, or each operation that gives it is too expensive")
 		}
 	}
 	slices.SortStableFunc(findings, func(x, y Finding) int {
