@@ -35,8 +35,8 @@
 // directive sizes the outermost one; each further one has the default size.
 //
 // A slicing argument is a number of any scalar, also as text, and one with a fraction is rounded up. A value that is no
-// number makes the price infinite, because a resolver may make any size of it. Null is as good as absent. If the argument
-// has a default, the list has the size of that too, because a resolver that is given null may take the default.
+// number makes the price infinite, because a resolver may make any size of it. Null is as good as absent. In the place of a
+// default it is as dear as the default at least, because a resolver that is given null may take it.
 //
 // # Functions
 //

@@ -165,8 +165,8 @@ type lookup struct {
 	defaults bool
 	// list says that the length is asked for.
 	list bool
-	// null is the size where the value is null, negative if it has none.
-	null float64
+	// least is the least size where null stands in the place of a default.
+	least float64
 }
 
 // representations are those of a call of _entities: a list in a variable, or a literal list of which

@@ -14,16 +14,15 @@ func (c *compiler) slicing(field *ast.Field, info *fieldInfo) (int32, error) {
 		if err := c.spend(1 + len(slicer.path) + scans(1, len(field.Arguments))); err != nil {
 			return -1, err
 		}
-		found, b := c.slice(field, slicer)
+		found, nulled, b := c.slice(field, slicer)
 		if b.lookup < 0 {
-			switch {
-			case found != nil:
-				s.given++
-				b.size = sizeOf(found, slicer.list)
-			case slicer.null >= 0:
-				b.size, b.defaulted = slicer.null, true
-			default:
+			if found == nil {
 				continue
+			}
+			if b.size = sizeOf(found, slicer.list); nulled {
+				b.size = max(b.size, slicer.least)
+			} else {
+				s.given++
 			}
 			s.constant = max(s.constant, b.size)
 		}
@@ -52,8 +51,8 @@ type lookupKey struct {
 	// defaults says that an argument that is absent is given by its default, which is of the size.
 	defaults bool
 	size     float64
-	// null is the size of null.
-	null float64
+	// least is the least size of null in the place of the default.
+	least float64
 	// steps is the first one, nil if there is none; those of one slicing argument lie together.
 	steps *step
 }
@@ -67,13 +66,13 @@ func (c *compiler) shareLookups(lo int32) span {
 		return span{lo, hi}
 	}
 	for i, l := range c.form.lookups[lo:hi] {
-		key[i] = lookupKey{slot: l.slot + 1, list: l.list, size: -1, null: l.null}
+		key[i] = lookupKey{slot: l.slot + 1, list: l.list, size: -1}
 		if len(l.steps) > 0 {
 			// The argument and the steps already taken, which this names, decide about the default too.
 			key[i].steps = &l.steps[0]
 		} else if l.defaults && l.fallback != nil {
 			key[i].defaults = true
-			key[i].size = sizeOf(l.fallback, l.list)
+			key[i].size, key[i].least = sizeOf(l.fallback, l.list), l.least
 		}
 	}
 	if known, ok := c.shared[key]; ok {
@@ -84,9 +83,10 @@ func (c *compiler) shareLookups(lo int32) span {
 	return span{lo, hi}
 }
 
-// slice finds the value of a slicing argument, nil if it is absent or null, and where it comes from. If a
-// variable decides, it appends a lookup instead, which each evaluation reads (machine.size in plan_machine.go).
-func (c *compiler) slice(field *ast.Field, s *slicer) (found any, b bound) {
+// slice finds the value of a slicing argument, nil if there is none, and where it comes from; nulled says that null stood in
+// the place of a default. If a variable decides, it appends a lookup instead, which each evaluation reads (machine.size in
+// plan_machine.go).
+func (c *compiler) slice(field *ast.Field, s *slicer) (found any, nulled bool, b bound) {
 	steps := s.steps
 	var literal *ast.Value
 	if arg := field.Arguments.ForName(s.arg.name); arg != nil {
@@ -96,28 +96,29 @@ func (c *compiler) slice(field *ast.Field, s *slicer) (found any, b bound) {
 	b = bound{slicer: s, lookup: -1}
 	for {
 		switch {
-		case literal == nil && !defaults:
-			return nil, b
-		case literal == nil:
+		case literal == nil || literal.Kind == ast.NullValue:
+			if !defaults {
+				return nil, false, b
+			}
 			b.defaulted = true
-			found = follow(fallback, steps)
-			return found, b
+			found, nulled = follow(fallback, steps)
+			return found, nulled || literal != nil, b
 		case literal.Kind == ast.Variable:
 			b.lookup = int32(len(c.form.lookups))
-			c.form.lookups = append(c.form.lookups, lookup{slot: c.slot(literal.Raw), steps: steps, fallback: fallback, defaults: defaults, list: s.list, null: s.null})
-			return nil, b
+			c.form.lookups = append(c.form.lookups, lookup{
+				slot: c.slot(literal.Raw), steps: steps, fallback: fallback, defaults: defaults, list: s.list, least: s.least,
+			})
+			return nil, false, b
 		case len(steps) == 0 && literal.Kind == ast.ListValue:
 			// Only the length counts, whatever the elements are; a list of nothing takes no memory.
-			return make([]struct{}, len(literal.Children)), b
+			return make([]struct{}, len(literal.Children)), false, b
 		case len(steps) == 0 && literal.Kind == ast.ObjectValue:
 			// An object is no number, and is a list of one where a list is.
-			return struct{}{}, b
+			return struct{}{}, false, b
 		case len(steps) == 0:
-			return literalValue(literal, 0), b
-		case literal.Kind == ast.NullValue:
-			return nil, b
+			return literalValue(literal, 0), false, b
 		case literal.Kind != ast.ObjectValue:
-			return unreadable{}, b
+			return unreadable{}, false, b
 		}
 		// The next to spend sees that the limit is passed.
 		c.work += scans(1, len(literal.Children))

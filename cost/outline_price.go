@@ -295,15 +295,13 @@ func (r *reading) sliced(c *call) (largest ListSource, ok bool) {
 // lookedUp returns the size that a variable gives, and which it is.
 func (r *reading) lookedUp(b *bound) (size float64, source ListSource, given bool) {
 	l := &r.lookups[b.lookup]
+	_, nulled := r.m.lookup(l)
+	size, given = r.m.sized(l)
 	source = ListSource{Source: FromSchema}
-	found := r.m.lookup(l)
-	if found == nil {
-		return l.null, source, l.null >= 0
-	}
-	if r.m.values[l.slot].present {
+	if !nulled && r.m.values[l.slot].present {
 		source = ListSource{Source: FromVariable, Variable: r.variables[l.slot].name}
 	}
-	return sizeOf(found, l.list), source, true
+	return size, source, given
 }
 
 // costs returns what the arguments of a call cost, and those of the directives of its dearest selection,

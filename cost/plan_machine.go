@@ -123,11 +123,9 @@ func (m *machine) size(t *tables, s *sizeExpr) (float64, bool) {
 	largest := s.constant
 	for i := range t.lookups[s.lookups.lo:s.lookups.hi] {
 		l := &t.lookups[int(s.lookups.lo)+i]
-		size := l.null
-		if value := m.lookup(l); value != nil {
-			size = sizeOf(value, l.list)
+		if size, ok := m.sized(l); ok {
+			largest = max(largest, size)
 		}
-		largest = max(largest, size)
 	}
 	if largest < 0 {
 		largest = s.fallback
@@ -138,27 +136,39 @@ func (m *machine) size(t *tables, s *sizeExpr) (float64, bool) {
 	return largest, true
 }
 
-// lookup returns nil for what is absent as well as for null.
-func (m *machine) lookup(l *lookup) any {
+// sized returns the size that a lookup finds, if it finds one.
+func (m *machine) sized(l *lookup) (size float64, ok bool) {
+	value, nulled := m.lookup(l)
+	if value == nil {
+		return 0, false
+	}
+	if size = sizeOf(value, l.list); nulled {
+		size = max(size, l.least)
+	}
+	return size, true
+}
+
+// lookup returns nil for what is absent, and for null, if neither has a default; nulled says that null stood in the place of
+// one.
+func (m *machine) lookup(l *lookup) (found any, nulled bool) {
 	v := &m.values[l.slot]
-	value := v.value
-	if !v.present {
-		if !l.defaults {
-			return nil
-		}
-		value = l.fallback
+	found = v.value
+	if found == nil && l.defaults {
+		found, nulled = l.fallback, v.present
 	}
 	if len(l.steps) > 0 {
-		value = follow(value, l.steps)
+		inner := false
+		found, inner = follow(found, l.steps)
+		nulled = nulled || inner
 	}
-	return value
+	return found, nulled
 }
 
 // given counts the slicing arguments that are given in variables.
 func (m *machine) given(t *tables, lookups span) int {
 	given := 0
 	for i := range t.lookups[lookups.lo:lookups.hi] {
-		if m.lookup(&t.lookups[int(lookups.lo)+i]) != nil {
+		if found, nulled := m.lookup(&t.lookups[int(lookups.lo)+i]); found != nil && !nulled {
 			given++
 		}
 	}
@@ -184,7 +194,8 @@ func (m *machine) represent(r *representations, tell func(at int, name string)) 
 	if r.whole < 0 {
 		for i, name := range r.names {
 			if found, ok := r.found[i]; ok {
-				name, _ = m.lookup(&found).(string)
+				typename, _ := m.lookup(&found)
+				name, _ = typename.(string)
 			}
 			tell(i, name)
 		}

@@ -62,8 +62,8 @@ func TestConnectionsAreSizedByTheirArguments(t *testing.T) {
 		`{ words(first: "4") { id } }`:                                   1 + 4,
 		`{ words(first: "four") { id } }`:                                math.Inf(1),
 		`{ found(first: 4) { ... on UserConnection { nodes { id } } } }`: 1 + 1 + 4,
-		`{ all { id } }`:           1 + 10,
-		`{ one(first: 4) { id } }`: 1 + 1,
+		`{ all { id } }`:                                                 1 + 10,
+		`{ one(first: 4) { id } }`:                                       1 + 1,
 		`{ mixed(first: 4) { ... on UserConnection { nodes { id } } } }`: 1 + 1 + 10,
 		`{ mixed(first: 4) { ... on Box { edges { node { id } } } } }`:   1 + 1 + 4 + 4,
 	} {

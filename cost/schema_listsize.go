@@ -35,9 +35,9 @@ type slicer struct {
 	steps []step
 	// list says that the length of the value counts, not the value.
 	list bool
-	// null is the size where a request gives null and the schema has a default, negative if it has none: a resolver may
-	// take the default, or choose.
-	null float64
+	// least is the size of a list whose argument is absent. One whose argument is null, so that a resolver takes the default
+	// or chooses, is not smaller.
+	least float64
 }
 
 // name is the path of the slicing argument as it was declared.
@@ -47,26 +47,6 @@ func (s *slicer) name() string {
 		name += "." + in.name
 	}
 	return name
-}
-
-// sizeOfNull is the size of a list whose slicing argument is null: the largest of the defaults on the path and of what
-// counts where the argument is absent. It is negative if there is no default, so that null is as good as absent.
-func (s *slicer) sizeOfNull(assumed, fallback float64) float64 {
-	largest, steps := -1.0, s.steps
-	for _, in := range slices.Concat([]*inputField{s.arg}, s.path) {
-		if value := follow(in.value, steps); value != nil {
-			largest = max(largest, sizeOf(value, s.list))
-		}
-		steps = steps[min(1, len(steps)):]
-	}
-	switch {
-	case largest < 0:
-		return largest
-	case assumed < 0:
-		return max(largest, fallback)
-	default:
-		return max(largest, assumed)
-	}
 }
 
 // last is the argument or input field that the path leads to.
@@ -149,7 +129,9 @@ func (b *builder) listSize(def *ast.Definition, field *ast.FieldDefinition, args
 			continue
 		}
 		s.list = s.list && !given.convention
-		s.null = s.sizeOfNull(size.assumed, b.options.listSize)
+		if s.least = size.assumed; s.least < 0 {
+			s.least = b.options.listSize
+		}
 		size.slicers = append(size.slicers, s)
 		if def.Kind == ast.Object {
 			b.checkReadable(s)

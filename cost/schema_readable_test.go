@@ -197,6 +197,70 @@ interface Paged { list(size: Size): [Int] @listSize(slicingArguments: ["size"]) 
 	require.Empty(t, estimator.UnreadableSizes())
 }
 
+// A resolver that is given null may take the default of the schema, or choose.
+func TestNullIsAsDearAsTheDefault(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, `
+input Page { first: Int = 40 }
+input Few { first: Int = 2 }
+type Query {
+  a(first: Int = 50): [Item] @listSize(slicingArguments: ["first"], assumedSize: 7)
+  b(page: Page): [Item] @listSize(slicingArguments: ["page.first"], assumedSize: 7)
+  c(page: Page = {first: 60}): [Item] @listSize(slicingArguments: ["page.first"], requireOneSlicingArgument: false)
+  d(first: Int = 4): [Item] @listSize(slicingArguments: ["first"], assumedSize: 7)
+  f(few: Few): [Item] @listSize(slicingArguments: ["few.first"], assumedSize: 7)
+  e(first: Int = 4, last: Int): [Item] @listSize(slicingArguments: ["first", "last"])
+}
+type Item { id: ID }`, "")
+	for _, tt := range []struct {
+		call string
+		want float64
+	}{
+		{"a", 50},
+		{"a(first: 3)", 3},
+		{"a(first: null)", 50},
+		{"a(first: $null)", 50},
+		{"a(first: $absent)", 50},
+		{"b", 7},
+		{"b(page: null)", 7},
+		{"b(page: {})", 40},
+		{"b(page: {first: null})", 40},
+		{"b(page: {first: $null})", 40},
+		{"b(page: $nullPage)", 7},
+		{"b(page: $nullFirst)", 40},
+		{"b(page: $three)", 3},
+		{"c", 60},
+		{"c(page: null)", 60},
+		{"c(page: $nullPage)", 60},
+		{"c(page: {first: null})", 40},
+		{"c(page: $nullFirst)", 40},
+		{"d(first: null)", 7},
+		{"d(first: $null)", 7},
+		{"f(few: {})", 2},
+		{"f(few: {first: null})", 7},
+		{"f(few: $few)", 7},
+		{"e(first: null, last: 30)", 30},
+		{"e(first: $null, last: 30)", 30},
+	} {
+		text := "query ($null: Int, $absent: Int, $nullPage: Page, $nullFirst: Page, $three: Page, $few: Few) { " + tt.call + " { id } }"
+		doc := raw(t, text)
+		estimator, err := cost.New(schema, cost.Config{})
+		require.NoError(t, err)
+		plan, err := estimator.Compile(doc, doc.Operations[0])
+		require.NoError(t, err)
+		variables := map[string]any{
+			"null": nil, "nullPage": nil, "nullFirst": map[string]any{"first": nil}, "three": map[string]any{"first": int64(3)},
+			"few": map[string]any{"first": nil},
+		}
+		price, err := plan.Evaluate(variables)
+		require.NoError(t, err, "null is not given: %s", tt.call)
+		require.Equal(t, 1+tt.want, price.Type, tt.call)
+		outline, err := estimator.Outline(doc, doc.Operations[0])
+		require.NoError(t, err)
+		require.Equal(t, price, outline.Explain(variables, cost.ExplainOptions{}).Cost, tt.call)
+	}
+}
+
 // readers are how resolvers read a value: gqlgen's unmarshallers, and those that custom scalars usually have.
 var readers = []func(value any) (int64, error){
 	func(v any) (int64, error) { n, err := graphql.UnmarshalInt(v); return int64(n), err },
@@ -207,7 +271,10 @@ var readers = []func(value any) (int64, error){
 	func(v any) (int64, error) { n, err := graphql.UnmarshalFloat(v); return int64(n), err },
 	func(v any) (int64, error) { return strconv.ParseInt(strings.TrimSpace(fmt.Sprint(v)), 10, 64) },
 	func(v any) (int64, error) { return strconv.ParseInt(fmt.Sprint(v), 0, 64) },
-	func(v any) (int64, error) { n, err := strconv.ParseFloat(fmt.Sprint(v), 64); return int64(math.Ceil(n)), err },
+	func(v any) (int64, error) {
+		n, err := strconv.ParseFloat(fmt.Sprint(v), 64)
+		return int64(math.Ceil(n)), err
+	},
 }
 
 // TestTheResolverReadsNoMoreThanThePrice draws types, values and ways of sending them.

@@ -168,25 +168,23 @@ type step struct {
 }
 
 // follow walks a path into a value as coerced: absent input fields have their defaults. It returns what stands at the
-// end, nil if that is null or nothing does, and unreadable if the path leads through what is no object.
-func follow(value any, steps []step) any {
+// end, nil if nothing does, and unreadable if the path leads through what is no object. A resolver that is given null may
+// take the default, so null is followed by the default, if there is one; nulled says so.
+func follow(value any, steps []step) (found any, nulled bool) {
 	for i := range steps {
 		if value == nil {
-			return nil
+			return nil, nulled
 		}
 		object, ok := value.(map[string]any)
 		if !ok {
-			return unreadable{}
+			return unreadable{}, nulled
 		}
 		value, ok = object[steps[i].name]
-		if !ok {
-			if !steps[i].defaults {
-				return nil
-			}
-			value = steps[i].fallback
+		if value == nil && steps[i].defaults {
+			value, nulled = steps[i].fallback, nulled || ok
 		}
 	}
-	return value
+	return value, nulled
 }
 
 // remember puts a value into a map that is made when it is first needed: few operations need all.
