@@ -161,7 +161,7 @@ func (d *daemon) openRelay(context.Context) (err error) {
 
 func (d *daemon) openWeb(context.Context) (err error) {
 	cfg := web.Config{
-		Control: d.control, Authenticator: d.authenticator, Logger: d.log, MeterProvider: d.metrics,
+		Control: d.control, Authenticator: d.authenticator, Logger: d.log, MeterProvider: d.metrics, Address: d.options.client,
 		Metrics: promhttp.HandlerFor(d.registry, promhttp.HandlerOpts{}),
 	}
 	if d.relay != nil {
@@ -216,7 +216,7 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 	failed := make(chan error, 1)
 	front.Go(func() {
 		defer stop()
-		listener := web.Bound(d.listener, 0, 0)
+		listener := web.Bound(d.listener, web.ListenConfig{Proxy: d.options.proxies().Trusts})
 		if config != nil {
 			failed <- d.server.ServeTLS(listener, "", "")
 		} else {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/collect"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
 
 // defaultListen is where the daemon listens if nothing is said: on this machine alone.
@@ -31,6 +33,8 @@ const defaultListen = "127.0.0.1:8470"
 type options struct {
 	// Listen is host and port. Beyond loopback it takes TLS, or PlainText.
 	Listen string `yaml:"listen"`
+	// Proxies are the networks of those that stand in front of the daemon. What they write into X-Forwarded-For is believed.
+	Proxies []netip.Prefix `yaml:"proxies"`
 	// PlainText lets the daemon listen beyond loopback without TLS: tokens can be read by whoever is in between.
 	PlainText bool `yaml:"plainText"`
 	// Data is the folder of the embedded database and of the key of webhooks.
@@ -106,12 +110,34 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.Stream, "stream", o.Stream, "`URL` of the Redis in which changes are announced as events, or none (default that of -redis)")
 	flags.StringVar(&o.TLS.Certificate, "tls-cert", o.TLS.Certificate, "`file` with the certificate")
 	flags.StringVar(&o.TLS.Key, "tls-key", o.TLS.Key, "`file` with its key")
+	flags.Func("proxies", "the `networks` of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8, with commas between them", o.readProxies)
 	o.Webhooks.register(flags)
 	flags.BoolVar(&o.printSQL, "print-sql", false, "print the SQL that makes the tables of a -database (by default SQLite), and end")
 	flags.StringVar(&o.sqlRole, "sql-role", "", "the `role` of the daemon in PostgreSQL, for which -print-sql prints rights too")
 	flags.BoolVar(&o.newToken, "new-token", false, "print a one-time token although there are tokens, because all of them are lost, and end; the daemon may run")
 	flags.Func("oidc", "`issuer,audience,claim=value:role` of an issuer of OpenID Connect; more in the file of -config", o.addIssuer)
 	return config
+}
+
+// readProxies reads networks from one text.
+func (o *options) readProxies(text string) error {
+	o.Proxies = nil
+	for part := range strings.SplitSeq(text, ",") {
+		network, err := netip.ParsePrefix(strings.TrimSpace(part))
+		if err != nil {
+			return fmt.Errorf("%q is no network; write one such as 10.0.0.0/8", part)
+		}
+		o.Proxies = append(o.Proxies, network)
+	}
+	return nil
+}
+
+// proxies are those that stand in front of the daemon.
+func (o *options) proxies() *inbound.Proxies { return &inbound.Proxies{Trusted: o.Proxies} }
+
+// client is where a request comes from.
+func (o *options) client(r *http.Request) netip.Addr {
+	return o.proxies().Client(inbound.Peer(r), r.Header)
 }
 
 // addIssuer reads an issuer from one text.
@@ -257,6 +283,7 @@ func (o *options) complete() error {
 	if (o.TLS.Certificate == "") != (o.TLS.Key == "") {
 		mistakes = append(mistakes, errors.New("-tls-cert and -tls-key go together"))
 	}
+	o.proxies().Check(func(format string, args ...any) { mistakes = append(mistakes, fmt.Errorf(format, args...)) })
 	mistakes = append(mistakes, o.checkListen(), o.Usage.check(), o.Webhooks.complete(o.Data))
 	_, err := o.policyKeys()
 	return errors.Join(append(mistakes, err)...)
@@ -308,7 +335,7 @@ func (o *options) databaseFile() string { return filepath.Join(o.Data, "gqlratel
 
 // auth is how people and programs come in.
 func (o *options) auth(tokens access.TokenStore) access.AuthConfig {
-	cfg := access.AuthConfig{Tokens: tokens}
+	cfg := access.AuthConfig{Tokens: tokens, Address: o.client}
 	for _, issuer := range o.OIDC {
 		oidc := access.OIDCConfig{Issuer: issuer.Issuer, Audience: issuer.Audience, TenantsClaim: issuer.TenantsClaim, SubjectClaim: issuer.SubjectClaim}
 		for _, role := range issuer.Roles {

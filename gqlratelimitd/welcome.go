@@ -35,6 +35,12 @@ func (d *daemon) welcome() {
 	if d.options.Database == "" {
 		fmt.Fprintf(w, "Everything is kept in %s\n", d.options.Data)
 	}
+	switch {
+	case len(d.options.Proxies) > 0:
+		fmt.Fprintf(w, "Addresses of clients are those that the proxies of %v forward.\n", d.options.Proxies)
+	case d.options.PlainText:
+		fmt.Fprintln(w, "All clients of a proxy are one address: with -proxies NETWORKS each has its own.")
+	}
 	if d.relay == nil {
 		fmt.Fprintln(w, "Changes stay here: with -redis URL changes reach every instance.")
 	}

@@ -32,6 +32,8 @@ type AuthConfig struct {
 type Authenticator struct {
 	cfg     AuthConfig
 	issuers map[string]*issuer
+	// lookups are those that ask for a token at this moment.
+	lookups chan struct{}
 	// warned is when it was logged last that something does not answer, in nanoseconds.
 	warned atomic.Int64
 }
@@ -49,7 +51,7 @@ func NewAuthenticator(cfg AuthConfig) (*Authenticator, error) {
 		cfg.Address = peer
 	}
 	var mistakes []error
-	a := &Authenticator{issuers: make(map[string]*issuer, len(cfg.OIDC))}
+	a := &Authenticator{issuers: make(map[string]*issuer, len(cfg.OIDC)), lookups: make(chan struct{}, maxLookups)}
 	for i := range cfg.OIDC {
 		issuer, err := newIssuer(cfg.OIDC[i], cfg.Now)
 		mistakes = append(mistakes, err)
@@ -142,6 +144,20 @@ func (a *Authenticator) byCredential(ctx context.Context, credential string, now
 	return issuer.actor(ctx, credential, now)
 }
 
+// maxLookups is how many tokens are asked for at once. Strangers may show as many as they like, and leave room for those who work.
+const maxLookups = 4
+
+// lookUp asks for a token, when it is its turn.
+func (a *Authenticator) lookUp(ctx context.Context, id string) (*Token, error) {
+	select {
+	case a.lookups <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-a.lookups }()
+	return a.cfg.Tokens.Token(ctx, id)
+}
+
 // byToken finds out whose a token of the control plane's own is.
 func (a *Authenticator) byToken(ctx context.Context, credential string, now time.Time) (Actor, error) {
 	id, ok := tokenID(credential)
@@ -151,7 +167,7 @@ func (a *Authenticator) byToken(ctx context.Context, credential string, now time
 	if a.cfg.Tokens == nil {
 		return Actor{}, refuse(ReasonUnknown)
 	}
-	token, err := a.cfg.Tokens.Token(ctx, id)
+	token, err := a.lookUp(ctx, id)
 	if err != nil {
 		return Actor{}, unavailable(err)
 	}

@@ -20,7 +20,7 @@ const forwardedFor = "X-Forwarded-For"
 // that no client can choose its address by sending the header itself.
 func (p *Proxies) Client(peer netip.Addr, header http.Header) netip.Addr {
 	client := peer.Unmap()
-	if !p.trusts(client) {
+	if !p.Trusts(client) {
 		return client
 	}
 	name := p.Header
@@ -28,7 +28,7 @@ func (p *Proxies) Client(peer netip.Addr, header http.Header) netip.Addr {
 		name = forwardedFor
 	}
 	for _, line := range slices.Backward(header.Values(name)) {
-		for rest := line; rest != "" && p.trusts(client); {
+		for rest := line; rest != "" && p.Trusts(client); {
 			comma := strings.LastIndexByte(rest, ',')
 			next, ok := parseHop(rest[comma+1:])
 			if !ok {
@@ -50,8 +50,8 @@ func parseHop(hop string) (netip.Addr, bool) {
 	return addr.Unmap(), err == nil
 }
 
-// trusts says whether the address is that of a proxy. Networks have no zones, and link-local peers always have one.
-func (p *Proxies) trusts(addr netip.Addr) bool {
+// Trusts reports whether the address is that of a proxy. Networks have no zones, and link-local peers always have one.
+func (p *Proxies) Trusts(addr netip.Addr) bool {
 	addr = addr.WithZone("")
 	return slices.ContainsFunc(p.Trusted, func(network netip.Prefix) bool { return network.Contains(addr) })
 }

@@ -47,6 +47,9 @@ type call struct {
 	w     http.ResponseWriter
 	s     *Server
 	actor access.Actor
+	party party
+	// leave ends what counts as under way, and is nil before that.
+	leave func()
 	// id names the request in logs and in the audit log.
 	id string
 	// query are the parameters, each once.
@@ -77,13 +80,12 @@ func (c *call) run(ctx context.Context, r *route) {
 		c.fail(ctx, err)
 		return
 	}
-	if !r.unbounded {
-		leave, err := c.s.gate.underWay.enter(c.who())
-		if err != nil {
+	defer c.over(ctx, r)
+	if !r.unbounded && !r.body {
+		if err := c.begin(); err != nil {
 			c.fail(ctx, err)
 			return
 		}
-		defer leave()
 	}
 	if !r.long {
 		bounded, cancel := context.WithTimeout(ctx, patience)
@@ -98,31 +100,58 @@ func (c *call) run(ctx context.Context, r *route) {
 // sameOrigin tells requests that a page of another site has made a browser send. What is no browser says nothing, and passes.
 var sameOrigin = http.NewCrossOriginProtection()
 
-// who is by whom a request counts as under way: its actor, or its address where nobody is asked.
-func (c *call) who() string {
-	if c.actor.Subject == "" {
-		return "address " + c.s.cfg.Address(c.Request).String()
+// begin counts the request as under way, if there is a place. One with a body has it once that was read: who sends slowly takes none.
+func (c *call) begin() (err error) {
+	c.leave, err = c.s.gate.underWay.enter(&c.party)
+	return err
+}
+
+// over ends what the request counts as, and counts it for its person.
+func (c *call) over(ctx context.Context, r *route) {
+	if c.leave != nil {
+		c.leave()
 	}
-	return actorKey(&c.actor)
+	if !r.public && c.status != http.StatusForbidden && c.status != http.StatusTooManyRequests {
+		c.s.gate.served(ctx, &c.party, r.changes())
+	}
+}
+
+// identify finds out who asks. What comes without a token that holds counts for its address, so that nobody is kept out by who shares theirs.
+func (c *call) identify(ctx context.Context, r *route) (err error) {
+	from := c.s.cfg.Address(c.Request)
+	if r.public {
+		c.party = strangerOf(from)
+		return c.s.gate.stranger(ctx, from)
+	}
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if c.actor, err = c.s.cfg.Authenticator.Authenticate(c.WithContext(bounded)); err == nil {
+		c.party = partyOf(&c.actor, r.urgent)
+		return nil
+	}
+	var unknown *access.UnauthenticatedError
+	if errors.As(err, &unknown) && unknown.Reason == access.ReasonUnavailable {
+		return err
+	}
+	if refused := c.s.gate.stranger(ctx, from); refused != nil {
+		return refused
+	}
+	return err
 }
 
 // admit returns why a request is not served, before anything is done for it.
 func (c *call) admit(ctx context.Context, r *route) (err error) {
 	if !r.unbounded {
-		if err := c.s.gate.arrive(ctx, c.s.cfg.Address(c.Request)); err != nil {
+		if err := c.identify(ctx, r); err != nil {
 			return err
 		}
 	}
 	if !r.public {
-		if c.actor, err = c.s.cfg.Authenticator.Authenticate(c.Request); err != nil {
-			return err
-		}
-		changes := r.method != http.MethodGet
-		if err := c.s.gate.known(ctx, &c.actor, changes); err != nil {
+		if err := c.s.gate.known(ctx, &c.party, r.changes()); err != nil {
 			return err
 		}
 		// A browser may send what it knows to whomever a page makes it ask.
-		if changes && sameOrigin.Check(c.Request) != nil {
+		if r.changes() && sameOrigin.Check(c.Request) != nil {
 			return &problem{Status: http.StatusForbidden, Title: "The request comes from a page of another site"}
 		}
 	}
@@ -250,16 +279,25 @@ func parseTag(text string) (uint64, bool) {
 	return n, ok && ok2 && err == nil
 }
 
-// body reads a body of at most so many bytes.
+// body reads a body of at most so many bytes, and then counts the request as under way.
 func (c *call) body(most int) ([]byte, error) {
+	reading := c.s.gate.bodies
+	if most > maxJSON {
+		reading = c.s.gate.large
+	}
+	leave, err := reading.enter(&c.party)
+	if err != nil {
+		return nil, err
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, int64(most)))
+	leave()
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Title: "The body is too large", Detail: fmt.Sprintf("It may have %d bytes.", most)}
 	}
 	if err != nil {
 		return nil, badRequest("the body did not arrive")
 	}
-	return body, nil
+	return body, c.begin()
 }
 
 // read reads a body of JSON, with no fields but those of into.

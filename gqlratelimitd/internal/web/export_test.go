@@ -29,3 +29,10 @@ func (s *Server) Waiting() int {
 
 // Tag is the ETag of a revision.
 func Tag(revision uint64) string { return tag(revision) }
+
+// Reading is how many bodies are read.
+func (s *Server) Reading() int {
+	s.gate.bodies.mu.Lock()
+	defer s.gate.bodies.mu.Unlock()
+	return s.gate.bodies.inside
+}

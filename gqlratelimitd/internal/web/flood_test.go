@@ -12,26 +12,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
 )
 
-func TestTokensOfOnePersonAreOneActor(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, web.LimitConfig{Address: 1e6, Actor: 8, Changes: 1e6}).start()
-	tokens := []string{s.admin}
-	for range 3 {
-		_, token := s.issue(s.admin, "program", nil, access.Viewer)
-		tokens = append(tokens, token)
-	}
-	answered := 0
-	for i := range 16 {
-		a := s.ask(http.MethodGet, "/v1/ratelimit/revisions", tokens[i%len(tokens)], nil, "")
-		if a.StatusCode == http.StatusOK {
-			answered++
-			continue
-		}
-		s.problem(http.StatusTooManyRequests, a)
-	}
-	require.LessOrEqual(t, answered, 6, "eight in a minute, of which three have issued tokens, and some come back")
-}
-
 func TestWhoWaitsLeavesRoomForWhoDoesNot(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, web.LimitConfig{Address: 1e6, Actor: 1e6, Changes: 1e6, UnderWay: 4, ActorUnderWay: 4}).start().publish()

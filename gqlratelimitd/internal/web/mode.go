@@ -37,8 +37,8 @@ func (s *Server) modeRoutes() []route {
 	const modes = "/v1/ratelimit/modes"
 	return []route{
 		{method: http.MethodGet, pattern: modes, handle: s.modes},
-		{method: http.MethodPut, pattern: modes, handle: s.switchMode},
-		{method: http.MethodDelete, pattern: modes, handle: s.endSwitch},
+		{method: http.MethodPut, pattern: modes, body: true, urgent: true, handle: s.switchMode},
+		{method: http.MethodDelete, pattern: modes, urgent: true, handle: s.endSwitch},
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *Server) newestPolicy(c *call) error {
 
 // await waits until there may be another revision, for a time, if there is room for who waits.
 func (s *Server) await(c *call, number uint64, wait time.Duration) error {
-	leave, err := s.gate.waits.enter(c.who())
+	leave, err := s.gate.waits.enter(&c.party)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ func (s *Server) recordRoutes() []route {
 	return []route{
 		{method: http.MethodGet, pattern: list, handle: s.records},
 		{method: http.MethodGet, pattern: one, handle: s.record},
-		{method: http.MethodPut, pattern: one, handle: s.putRecord},
+		{method: http.MethodPut, pattern: one, body: true, handle: s.putRecord},
 		{method: http.MethodDelete, pattern: one, handle: s.removeRecord},
-		{method: http.MethodPut, pattern: one + "/allocations", handle: s.allocate},
+		{method: http.MethodPut, pattern: one + "/allocations", body: true, handle: s.allocate},
 	}
 }
 

@@ -10,8 +10,10 @@ type route struct {
 	// unbounded says that it takes nothing from any limit: probes come all the time, and cost nothing.
 	unbounded bool
 	// long says that it may take longer than a request that waits for nothing: it bounds itself.
-	long   bool
-	handle func(*call) error
+	long bool
+	// body says that it reads a body, and urgent that it ends an incident: see [party].
+	body, urgent bool
+	handle       func(*call) error
 }
 
 // table lists all routes.
@@ -27,11 +29,11 @@ func (s *Server) table() []route {
 		{method: http.MethodGet, pattern: "/openapi.yaml", public: true, handle: s.description},
 
 		{method: http.MethodGet, pattern: policies, long: true, handle: s.newestPolicy},
-		{method: http.MethodPut, pattern: policies, handle: s.publish},
-		{method: http.MethodPost, pattern: policies + "/check", handle: s.lint},
-		{method: http.MethodPost, pattern: policies + "/diff", handle: s.diff},
+		{method: http.MethodPut, pattern: policies, body: true, handle: s.publish},
+		{method: http.MethodPost, pattern: policies + "/check", body: true, handle: s.lint},
+		{method: http.MethodPost, pattern: policies + "/diff", body: true, handle: s.diff},
 		{method: http.MethodGet, pattern: policies + "/{number}", handle: s.policy},
-		{method: http.MethodPost, pattern: policies + "/{number}/revert", handle: s.revert},
+		{method: http.MethodPost, pattern: policies + "/{number}/revert", urgent: true, handle: s.revert},
 		{method: http.MethodGet, pattern: "/v1/ratelimit/revisions", handle: s.revisions},
 		{method: http.MethodGet, pattern: "/v1/ratelimit/instances", handle: s.instances},
 		{method: http.MethodGet, pattern: "/v1/ratelimit/relay", handle: s.relay},
@@ -40,11 +42,11 @@ func (s *Server) table() []route {
 		{method: http.MethodGet, pattern: org + "/policies", handle: s.effective},
 		{method: http.MethodGet, pattern: org + "/usage", handle: s.usage},
 		{method: http.MethodGet, pattern: overrides, handle: s.overrides},
-		{method: http.MethodPut, pattern: overrides, handle: s.setOverride},
-		{method: http.MethodDelete, pattern: overrides, handle: s.clearOverride},
+		{method: http.MethodPut, pattern: overrides, body: true, urgent: true, handle: s.setOverride},
+		{method: http.MethodDelete, pattern: overrides, urgent: true, handle: s.clearOverride},
 
 		{method: http.MethodGet, pattern: "/v1/tokens", handle: s.tokens},
-		{method: http.MethodPost, pattern: "/v1/tokens", handle: s.issueToken},
+		{method: http.MethodPost, pattern: "/v1/tokens", body: true, handle: s.issueToken},
 		{method: http.MethodDelete, pattern: "/v1/tokens/{id}", handle: s.revokeToken},
 
 		{method: http.MethodGet, pattern: "/v1/audit/entries", handle: s.auditEntries},
@@ -58,3 +60,6 @@ func (s *Server) table() []route {
 	}
 	return routes
 }
+
+// changes says that it may change something.
+func (r *route) changes() bool { return r.method != http.MethodGet }

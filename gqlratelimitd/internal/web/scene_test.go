@@ -91,6 +91,8 @@ type scene struct {
 	// redis is the client of the Redis of mode switches, and switched the tag of the one that was set last.
 	redis    redis.UniversalClient
 	switched string
+	// stopped is what the clock of the server says, nil for that of the system.
+	stopped atomic.Pointer[time.Time]
 }
 
 // folder is where the Redis of all tests has its files.
@@ -164,7 +166,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	require.NoError(t, err)
 	t.Cleanup(authenticator.Close)
 	s.web, err = web.New(web.Config{
-		Control: c, Authenticator: authenticator, Limits: limits, Logger: log,
+		Control: c, Authenticator: authenticator, Limits: limits, Logger: log, Now: s.clock,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") }),
 	})
 	require.NoError(t, err)
@@ -180,6 +182,20 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	s.bootstrap, err = c.Bootstrap(t.Context(), false)
 	require.NoError(t, err)
 	return s
+}
+
+// clock is that of the system, unless a test has stopped it.
+func (s *scene) clock() time.Time {
+	if at := s.stopped.Load(); at != nil {
+		return *at
+	}
+	return time.Now()
+}
+
+// stop stops the clock of the server.
+func (s *scene) stop() {
+	now := time.Now()
+	s.stopped.Store(&now)
 }
 
 // answer is what the server has answered.
@@ -295,4 +311,10 @@ const (
 	overrides = "/v1/orgs/acme/ratelimit/overrides"
 	onTenant  = overrides + "?level=tenant&limit=minute"
 	raise     = `{"capacity": 5000, "expires": "2027-06-01T00:00:00Z"}`
+)
+
+const (
+	// patient is for how long a test waits for something at most, and soon how often it looks.
+	patient = 20 * time.Second
+	soon    = 5 * time.Millisecond
 )

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
 
 // Config says what is served, and how. Control and Authenticator are required.
@@ -65,7 +66,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = slog.Default()
 	}
 	if cfg.Address == nil {
-		cfg.Address = peer
+		cfg.Address = func(r *http.Request) netip.Addr { return inbound.Peer(r).Unmap() }
 	}
 	gate, err := newGate(cfg.Limits, cfg.Now)
 	mistakes = append(mistakes, err)
@@ -105,7 +106,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // unrouted answers a request for which there is no route, with what the router found out about it.
 func (s *Server) unrouted(w http.ResponseWriter, r *http.Request, handler http.Handler) {
 	c := &call{Request: r, w: w, s: s, id: requestID()}
-	if err := s.gate.arrive(r.Context(), s.cfg.Address(r)); err != nil {
+	if err := s.gate.stranger(r.Context(), s.cfg.Address(r)); err != nil {
 		c.fail(r.Context(), err)
 		return
 	}
@@ -130,12 +131,3 @@ func (a *answerHead) Write(p []byte) (int, error) { return len(p), nil }
 
 // WriteHeader implements http.ResponseWriter.
 func (a *answerHead) WriteHeader(int) {}
-
-// peer is the address of the other end of the connection.
-func peer(r *http.Request) netip.Addr {
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return at.Addr().Unmap()
-}

@@ -28,14 +28,14 @@ func (s *Server) webhookRoutes(org string) []route {
 	list, one := org+"/webhooks", org+"/webhooks/{id}"
 	return []route{
 		{method: http.MethodGet, pattern: list, handle: s.webhooks},
-		{method: http.MethodPost, pattern: list, handle: s.registerWebhook},
+		{method: http.MethodPost, pattern: list, body: true, handle: s.registerWebhook},
 		{method: http.MethodGet, pattern: one, handle: s.webhook},
-		{method: http.MethodPatch, pattern: one, handle: s.changeWebhook},
+		{method: http.MethodPatch, pattern: one, body: true, handle: s.changeWebhook},
 		{method: http.MethodDelete, pattern: one, handle: s.removeWebhook},
 		{method: http.MethodPost, pattern: one + "/secret", handle: s.rotateWebhook},
 		{method: http.MethodPost, pattern: one + "/test", handle: s.testWebhook},
 		{method: http.MethodGet, pattern: one + "/failures", handle: s.failedDeliveries},
-		{method: http.MethodPost, pattern: one + "/replay", handle: s.replayWebhook},
+		{method: http.MethodPost, pattern: one + "/replay", body: true, handle: s.replayWebhook},
 	}
 }
 

@@ -1,0 +1,152 @@
+package web_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
+)
+
+// theDefaults are the limits of a daemon.
+var theDefaults = web.LimitConfig{}
+
+// urgents are what an operator has to be able to do whatever others ask for.
+func (s *scene) urgents(token string) {
+	s.Helper()
+	s.want(http.StatusOK, s.ask(http.MethodPut, block, token, first, blocks))
+	s.want(http.StatusOK, s.ask(http.MethodDelete, block, token, on(`"1"`), ""))
+	s.want(http.StatusOK, s.ask(http.MethodPut, ofAll, token, first, eased()))
+	s.want(http.StatusOK, s.ask(http.MethodDelete, ofAll, token, on(theSwitch), ""))
+	s.want(http.StatusOK, s.ask(http.MethodPost, policies+"/1/revert", token, on(`"1"`), ""))
+}
+
+// count asks so often, and returns how often each status was answered.
+func (s *scene) count(n int, method, path, token, body string) map[int]int {
+	s.Helper()
+	statuses := map[int]int{}
+	for range n {
+		statuses[s.ask(method, path, token, because(), body).StatusCode]++
+	}
+	return statuses
+}
+
+func TestACustomerTakesNothingFromWhoIssuedItsToken(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, theDefaults).start().publish()
+	_, customer := s.issue(s.admin, "customer", []string{"acme"}, access.Admin)
+	_, sibling := s.issue(s.admin, "sibling", []string{"globex"}, access.Viewer)
+	s.stop()
+	require.Equal(t, map[int]int{200: 600, 429: 10}, s.count(610, http.MethodGet, hooks, customer, ""))
+	s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/orgs/globex/ratelimit/overrides", sibling, nil, ""))
+	s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/ratelimit/revisions", s.admin, nil, ""))
+	s.urgents(s.admin)
+}
+
+func TestDeniedChangesCountAgainstTheirSenderAlone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, theDefaults).start().publish()
+	for range 5 {
+		_, program := s.issue(s.admin, "program", nil, access.Viewer)
+		s.stop()
+		require.Equal(t, map[int]int{403: 120, 429: 5}, s.count(125, http.MethodPost, "/v1/orgs/rival/ratelimit/webhooks", program, hookHere))
+		s.stopped.Store(nil)
+	}
+	s.stop()
+	s.want(http.StatusCreated, s.ask(http.MethodPost, "/v1/tokens", s.admin, because(), `{"subject": "more", "roles": ["viewer"]}`))
+}
+
+func TestAPersonHasAsMuchAsFourOfTheirTokens(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, web.LimitConfig{Actor: 20, Changes: 20}).start().publish()
+	tokens := make([]string, 6)
+	for i := range tokens {
+		_, tokens[i] = s.issue(s.admin, "program", nil, access.Operator)
+	}
+	s.stop()
+	answered := 0
+	for _, token := range tokens {
+		answered += s.count(21, http.MethodGet, "/v1/ratelimit/revisions", token, "")[200]
+	}
+	require.InDelta(t, 80, answered, 9, "six have issued tokens, one has published, and some come back")
+	s.want(http.StatusTooManyRequests, s.ask(http.MethodGet, "/v1/ratelimit/revisions", s.admin, nil, ""))
+	s.urgents(s.admin)
+}
+
+func TestTokensOfOneTenantAreOneSender(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, web.LimitConfig{Actor: 20}).start().publish()
+	answered := 0
+	_, one := s.issue(s.admin, "one", []string{"acme"}, access.Viewer)
+	_, two := s.issue(s.admin, "two", []string{"acme"}, access.Viewer)
+	s.stop()
+	for _, token := range []string{one, two} {
+		answered += s.count(20, http.MethodGet, overrides, token, "")[200]
+	}
+	require.Equal(t, 20, answered)
+}
+
+// slowly begins a request whose body never comes.
+func (s *scene) slowly(method, path, token string) net.Conn {
+	s.Helper()
+	conn, err := (&net.Dialer{}).DialContext(s.Context(), "tcp", s.server.Listener.Addr().String())
+	require.NoError(s, err)
+	s.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nRatelimit-Reason: x\r\nIf-None-Match: *\r\nContent-Length: 1000\r\n\r\n{",
+		method, path, token)
+	require.NoError(s, err)
+	return conn
+}
+
+func TestABlockIsPossibleWhileSlowBodiesTakeAllPlaces(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, web.LimitConfig{Address: 1e6, UnderWay: 6, ActorUnderWay: 2}).start().publish()
+	_, customer := s.issue(s.admin, "customer", []string{"acme"}, access.Admin)
+	_, program := s.issue(s.admin, "program", nil, access.Operator)
+	_, other := s.issue(s.admin, "other", nil, access.Operator)
+	for _, slow := range []struct{ path, token string }{
+		{record, customer}, {record, customer}, {record, program}, {record, program}, {block, other}, {block, other},
+	} {
+		s.slowly(http.MethodPut, slow.path, slow.token)
+	}
+	require.Eventually(t, func() bool { return s.web.Reading() == 6 }, patient, soon)
+	s.problem(http.StatusTooManyRequests, s.ask(http.MethodPut, record, s.admin, first, assigned))
+	s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/ratelimit/revisions", s.admin, nil, ""))
+	s.want(http.StatusOK, s.ask(http.MethodGet, overrides, customer, nil, ""))
+	s.urgents(s.admin)
+	// The reserve of one sender is not that of another, and has an end.
+	for range 4 {
+		s.slowly(http.MethodPut, block, other)
+	}
+	require.Eventually(t, func() bool {
+		return s.ask(http.MethodPut, block, other, first, blocks).StatusCode == http.StatusTooManyRequests
+	}, patient, soon)
+	require.NotEqual(t, http.StatusTooManyRequests, s.ask(http.MethodPut, block, s.admin, first, blocks).StatusCode)
+}
+
+func TestACustomerHasNoReserve(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, web.LimitConfig{Actor: 20, Changes: 5}).start().publish()
+	_, customer := s.issue(s.admin, "customer", []string{"acme"}, access.Admin)
+	s.stop()
+	require.Equal(t, map[int]int{428: 5, 429: 5}, s.count(10, http.MethodPut, block, customer, blocks))
+}
+
+func TestAGoodTokenIsNotKeptOutByItsAddress(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, theDefaults).start().publish()
+	_, unseen := s.issue(s.admin, "unseen", nil, access.Viewer)
+	id, ended := s.issue(s.admin, "ended", nil, access.Viewer)
+	s.want(http.StatusOK, s.ask(http.MethodDelete, "/v1/tokens/"+id, s.admin, because(), ""))
+	s.stop()
+	require.Equal(t, map[int]int{404: 1200, 429: 6}, s.count(1206, http.MethodGet, "/nothing", "", ""))
+	for _, wrong := range []string{s.admin[:20] + "a" + s.admin[21:], ended} {
+		require.Equal(t, map[int]int{429: 25}, s.count(25, http.MethodGet, "/v1/ratelimit/revisions", wrong, ""))
+	}
+	s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/ratelimit/revisions", unseen, nil, ""))
+	s.urgents(s.admin)
+}
