@@ -168,7 +168,8 @@ func (s *localShard) batch(l *local, key string) (_ *localBatch, _ *localCall, l
 		t.batch, lost = nil, true
 	}
 	if t.batch != nil {
-		// What was taken in windows that have ended the store would charge to the next ones.
+		// What was taken in windows that have ended the store would charge to the next ones. Where it was applied already the
+		// amounts count for nothing.
 		t.batch.receipt.local = t.batch.amounts(now)
 	} else {
 		takenAt := now
@@ -230,12 +231,8 @@ func (b *localBatch) amounts(now int64) []int64 {
 		limits := b.receipt.buckets[i].Limits
 		of := make([]int64, limits.Len())
 		for j := range b.taken[i] {
-			spend := &b.taken[i][j]
-			if b.ambiguous && spend.width > 0 {
-				// It may have been applied as it is.
-				of[limits.place(spend.id)] += spend.total()
-			} else {
-				of[limits.place(spend.id)] += spend.sum(now)
+			if t := &b.taken[i][j]; t.until > now {
+				of[limits.place(t.id)] += t.amount
 			}
 		}
 		amounts = append(amounts, of...)
@@ -269,7 +266,7 @@ func (s *localShard) settled(l *local, t *localTenant, settled Settled, err erro
 func (t *localTenant) putBack(b *localBatch, now int64) {
 	for i, o := range b.owners {
 		for j := range b.taken[i] {
-			o.putBack(&b.taken[i][j], now)
+			o.owe(b.taken[i][j], now)
 		}
 	}
 	if b.receipt.admitted == nil {
