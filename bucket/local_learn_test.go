@@ -179,3 +179,61 @@ func TestARepeatedSettlementChargesNothingToTheWindowAfter(t *testing.T) {
 		require.EqualValues(t, 1000, s.remaining(b), kind)
 	}
 }
+
+func TestAFullShareStaysFullWhenTheStoreAnswersOthers(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
+		s := newScene(t, 1, fleet.Config{Instances: 2})
+		r := s.replicas[0]
+		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
+		r.take(0, b)
+		for range 20 {
+			s.goAway()
+			require.Equal(t, bucket.Admitted, r.take(0, b).Verdict)
+			s.comeBack()
+			r.takeAs("neighbour", 0, b)
+			s.clock.advance(900 * time.Millisecond)
+		}
+		s.goAway()
+		require.EqualValues(t, 350, r.drain(1, b), kind)
+	}
+}
+
+func TestAShareOfAFilledBudgetForgetsWhatTheLastOneSpent(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
+		s := newScene(t, 1, fleet.Config{Instances: 2})
+		r := s.replicas[0]
+		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
+		for range 3 {
+			r.take(0, b)
+			s.goAway()
+			require.EqualValues(t, 350, r.drain(1, b), kind)
+			s.comeBack()
+			s.settle()
+			require.NoError(t, s.store.Reset(t.Context(), "acme", []bucket.Bucket{b}))
+			s.clock.advance(time.Millisecond)
+		}
+	}
+}
+
+func TestWhatWasTakenIsSettledUntilAllOfTheLimitIsBack(t *testing.T) {
+	t.Parallel()
+	const length = time.Minute
+	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.SlidingWindow} {
+		for after, want := range map[time.Duration]int64{length - time.Millisecond: 500, length + length/8: 1000} {
+			s := newScene(t, 1, fleet.Config{Instances: 1})
+			r := s.replicas[0]
+			b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
+			r.take(0, b)
+			s.goAway()
+			require.Equal(t, bucket.Admitted, r.take(500, b).Verdict)
+			require.Zero(t, s.store.settles.Load())
+			s.clock.advance(after)
+			s.comeBack()
+			s.settle()
+			require.Equal(t, want, s.remaining(b), "%v after %v", kind, after)
+			require.Equal(t, want < 1000, s.store.settles.Load() > 0, "where all is back the store is not called")
+		}
+	}
+}
