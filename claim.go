@@ -35,11 +35,15 @@ func (op *operation) claimable(points int64) bool {
 	return points > 0 || !enforces(op.decision.Rules) || enforces(op.decision.Rules, bucket.Requests, bucket.Records)
 }
 
-// hold runs the operation under its claim.
-func (op *operation) hold(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
-	return op.extension.claims.Hold(ctx, &claims.Held{
+// run runs an operation that was admitted, under its claim if it has one.
+func (e *Extension) run(ctx context.Context, op *operation, next graphql.OperationHandler) graphql.ResponseHandler {
+	if op.claim == nil {
+		return e.begin(ctx, op, next)
+	}
+	held := &claims.Held{
 		Claim: op.claim, Tenant: op.decision.Subject.Tenant, Mutation: op.mutation(), Store: op.store, Operation: op,
-	}, next)
+	}
+	return e.claims.Hold(ctx, held, func(ctx context.Context) graphql.ResponseHandler { return e.begin(ctx, op, next) })
 }
 
 var _ claims.Operation = (*operation)(nil)

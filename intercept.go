@@ -70,6 +70,11 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 	case !first:
 		return op.tellRefused(response)
 	}
+	return e.reported(ctx, op, response)
+}
+
+// reported adds the decision to the first answer of an operation that runs.
+func (e *Extension) reported(ctx context.Context, op *operation, response *graphql.Response) *graphql.Response {
 	var actual *int64
 	if points, known := op.spent(ctx); known {
 		actual = &points
@@ -86,7 +91,7 @@ func (e *Extension) nextAnswer(ctx context.Context, op *operation, next graphql.
 	if op.stream != nil {
 		return e.nextEvent(ctx, op, next)
 	}
-	response := next(ctx)
+	response := e.unbroken(ctx, op, next)
 	e.leave(ctx, op, response)
 	return response
 }

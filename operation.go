@@ -87,6 +87,9 @@ type operation struct {
 	taken, started atomic.Bool
 	// asks says that the client asks for everything.
 	asks bool
+	// What follows belongs to the response handler, which is not called twice at once: begun says that the throttle knows of the operation, broken that a panic inside
+	// of the extension was its last answer, and ended that one outside was.
+	begun, broken, ended bool
 	// What follows is under mu: answered says that an answer has left, recharged that a Charge or a correction changed the limits
 	// after they were reported in the headers, and claimEnded that the call which ends the claim is under way.
 	answered, recharged, claimEnded bool

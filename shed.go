@@ -87,37 +87,31 @@ func (e *Extension) withdraw(op *operation) {
 	t.Withdraw(op.decision.Subject.Tenant, int(l.order), floor, l.points)
 }
 
-// run begins an operation that was admitted, and has the throttle know how long its first answer takes.
-func (e *Extension) run(ctx context.Context, op *operation, next graphql.OperationHandler) graphql.ResponseHandler {
+// start has the throttle know that an operation begins, once. What is returned is zero if there is nothing to end.
+func (e *Extension) start(op *operation) throttle.Start {
 	t := e.cfg.Throttle.Throttle
-	if t == nil || op.decision.Kind == ast.Subscription {
-		return op.begin(ctx, next)
+	if t == nil || op.begun || op.decision.Kind == ast.Subscription {
+		return throttle.Start{}
 	}
-	start := t.Begin(voiceOf(&op.decision.Subject))
-	answers := op.begin(ctx, next)
-	return func(ctx context.Context) *graphql.Response {
-		response := answers(ctx)
-		// Deferred parts, which come later, have a path.
-		if response != nil && len(response.Path) == 0 {
-			t.End(start, e.failed(ctx, response))
-		}
-		return response
+	op.begun = true
+	return t.Begin(voiceOf(&op.decision.Subject))
+}
+
+// end has the throttle know that the first answer of an operation is ready, or that it broke without one.
+func (e *Extension) end(ctx context.Context, start throttle.Start, response *graphql.Response, broke bool) {
+	if start != (throttle.Start{}) {
+		e.cfg.Throttle.Throttle.End(start, e.failed(ctx, response, broke))
 	}
 }
 
-// begin begins an operation that was admitted.
-func (op *operation) begin(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
-	if op.claim == nil {
-		return next(ctx)
-	}
-	return op.hold(ctx, next)
-}
-
-// failed reports whether an answer is an error of the server.
-func (e *Extension) failed(ctx context.Context, response *graphql.Response) (failed bool) {
+// failed reports whether an operation has failed by the server: by its answer, or because it broke without one.
+func (e *Extension) failed(ctx context.Context, response *graphql.Response, broke bool) (failed bool) {
 	// Whoever goes before the answer is there cancels what runs for it. A deadline is the server's own.
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return false
+	}
+	if response == nil {
+		return broke
 	}
 	if e.cfg.Throttle.Failed == nil {
 		return len(response.Errors) > 0 && (len(response.Data) == 0 || string(response.Data) == "null")

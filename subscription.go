@@ -54,7 +54,7 @@ func (e *Extension) nextEvent(ctx context.Context, op *operation, next graphql.R
 	s := op.stream
 	var event *graphql.Response
 	if !s.ended {
-		event = next(ctx)
+		event = e.unbroken(ctx, op, next)
 	}
 	if event == nil {
 		e.leave(ctx, op, nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/url"
@@ -78,7 +79,10 @@ func (f *fixture) multipartForm(r request, files ...string) reply {
 	f.t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
-	variables, places := map[string]any{}, map[string][]string{}
+	variables, places := maps.Clone(r.Variables), map[string][]string{}
+	if variables == nil {
+		variables = map[string]any{}
+	}
 	for _, name := range files {
 		variables[name], places[name] = []any{nil}, []string{"variables." + name + ".0"}
 	}

@@ -88,12 +88,12 @@ type shedding struct {
 	observer *event.Channel
 }
 
-func newShedding(t *testing.T, configure func(*throttle.Config, *ratelimit.Config)) *shedding {
+func newShedding(t *testing.T, configure func(*throttle.Config, *ratelimit.Config), outer ...graphql.HandlerExtension) *shedding {
 	t.Helper()
 	s := &shedding{instruments: instruments{t: t}, observer: event.NewChannel(1000)}
 	s.centre = &fixedCentre{share: throttle.Share{Shed: 0.9, Room: [throttle.Orders]float64{0.9}, Instances: 1, Fresh: 1, Pressure: 2}}
 	cfg := throttle.Config{Centre: s.centre, Processor: throttle.None, Memory: throttle.None, Logger: slog.New(slog.DiscardHandler)}
-	s.fixture = newFixture(t, func(c *ratelimit.Config) {
+	s.fixture = newFixtureWithin(t, func(c *ratelimit.Config) {
 		s.configure(c)
 		c.Policy, c.Observe.Observer = policyOf(t, shedPolicy), s.observer
 		if configure != nil {
@@ -103,7 +103,7 @@ func newShedding(t *testing.T, configure func(*throttle.Config, *ratelimit.Confi
 		s.throttle, err = throttle.New(cfg)
 		require.NoError(t, err)
 		c.Throttle.Throttle = s.throttle
-	})
+	}, outer...)
 	ended := make(chan error, 1)
 	go func() { ended <- s.throttle.Run(context.WithoutCancel(t.Context())) }()
 	t.Cleanup(func() {

@@ -83,6 +83,8 @@ type Exchange struct {
 	// socket says that the request became a WebSocket.
 	socket  bool
 	decided bool
+	// failed says that the server has failed.
+	failed bool
 	// expose are the headers that are listed for browsers when the answer leaves.
 	expose  []string
 	flush   bool
@@ -185,6 +187,13 @@ func (x *Exchange) Decide(status int, expose []string, set func(http.Header)) {
 	}
 }
 
+// Fail has the answer be an internal server error. It does nothing when the answer is on its way.
+func (x *Exchange) Fail() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.failed = true
+}
+
 // release lets go of what is held when the wrapped handler returns without a decision, and ends the answer.
 func (x *Exchange) release() {
 	x.mu.Lock()
@@ -200,6 +209,8 @@ func (x *Exchange) passHeld() {
 	x.passed = true
 	exposeHeaders(x.response.Header(), x.expose)
 	switch {
+	case x.failed:
+		x.response.WriteHeader(http.StatusInternalServerError)
 	case x.refusal != 0:
 		x.response.WriteHeader(x.refusal)
 	case x.status != 0:
