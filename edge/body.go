@@ -72,7 +72,7 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 const largestKept = 64 << 10
 
 // read reads the body of a request within its time, and gives the request what was read. What is released must not
-// be used any more. A body of multipart/form-data is passed on.
+// be used any more. Of a body of multipart/form-data the head is read, and the files are passed on.
 func (b *bodies) read(w http.ResponseWriter, r *http.Request, a *arrival) (release func(), refusal *refusal) {
 	release = func() {}
 	if r.Body == nil || r.Body == http.NoBody {
@@ -80,8 +80,7 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request, a *arrival) (relea
 	}
 	if isUpload(r) {
 		b.deadlines.set(w, time.Now().Add(b.cfg.UploadTime))
-		r.Body = &upload{ReadCloser: http.MaxBytesReader(w, r.Body, b.cfg.MaxUpload), budgets: b.budgets, arrival: a, r: r}
-		return release, nil
+		return release, b.readHead(r, &upload{ReadCloser: http.MaxBytesReader(w, r.Body, b.cfg.MaxUpload), budgets: b.budgets, arrival: a, r: r})
 	}
 	b.deadlines.set(w, time.Now().Add(b.cfg.BodyTime))
 	buffer, _ := buffers.Get().(*bytes.Buffer)
@@ -184,37 +183,4 @@ func isOperation(body []byte) bool {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	return decoder.Decode(&graphql.RawParams{}) == nil
-}
-
-// upload is a body that is passed on as it comes.
-type upload struct {
-	io.ReadCloser
-
-	budgets *budgets
-	arrival *arrival
-	r       *http.Request
-	// unpaid is how many bytes have come that nobody knew of before.
-	unpaid int64
-}
-
-// errNoBytesLeft ends what is passed on when there are no bytes left for it.
-var errNoBytesLeft = errors.New("edge: too many bytes from this address or API key")
-
-// step is how many bytes that nobody knew of before are taken at once.
-const step = 64 << 10
-
-// Read passes bytes on, and takes them from the limits if nobody has said how many there are.
-func (u *upload) Read(p []byte) (int, error) {
-	n, err := u.ReadCloser.Read(p)
-	if u.r.ContentLength < 0 {
-		u.unpaid += int64(n)
-	}
-	if u.unpaid >= step || err == io.EOF {
-		if refusal := u.budgets.take(u.r.Context(), u.arrival, Bytes, u.unpaid); refusal != nil {
-			u.budgets.reporter.told(u.r.Context(), u.arrival, refusal, 0)
-			return 0, errNoBytesLeft
-		}
-		u.unpaid = 0
-	}
-	return n, err
 }

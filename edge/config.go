@@ -112,8 +112,8 @@ type RequestConfig struct {
 	// BodyTime is how long the body may take from when its headers have come, whatever the request accepts. Zero means ten
 	// seconds.
 	BodyTime time.Duration
-	// MaxUpload and UploadTime are the same of a body of multipart/form-data, which is not held but passed on as it comes.
-	// Zero means MaxBody and BodyTime.
+	// MaxUpload and UploadTime are the same of a body of multipart/form-data, whose files are not held but passed on as they
+	// come. The operation and the map before them have MaxBody bytes together. Zero means MaxBody and BodyTime.
 	MaxUpload  int64
 	UploadTime time.Duration
 	// MaxQuery is how many bytes the query string of a URL has at most, in which a GET has its document. Zero means 16

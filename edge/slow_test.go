@@ -118,20 +118,31 @@ func TestASlowBodyIsCutInTimeWhateverTheRequestAccepts(t *testing.T) {
 
 func TestAnUploadHasATimeOfItsOwn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		door := newDoor(t, edge.Config{Request: edge.RequestConfig{UploadTime: time.Minute}})
-		dial, stop := serveInBubble(t, &http.Server{Handler: door.Handler(&passed{})}, io.Discard)
-		defer stop()
-		conn := dial()
-		began := time.Now()
-		_, err := io.WriteString(conn, "POST /query HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 9\r\n\r\n")
-		require.NoError(t, err)
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusTeapot, read(t, response).status, "the handler sees that its body ended")
-		require.Equal(t, time.Minute, time.Since(began))
-		require.NoError(t, conn.Close())
-	})
+	for what, c := range map[string]struct {
+		begins string
+		status int
+	}{
+		"its operation does not come": {"", http.StatusRequestTimeout},
+		"its file does not come":      {noHead, http.StatusTeapot}, // the handler sees that its body ended
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				door := newDoor(t, edge.Config{Request: edge.RequestConfig{UploadTime: time.Minute}})
+				dial, stop := serveInBubble(t, &http.Server{Handler: door.Handler(&passed{})}, io.Discard)
+				defer stop()
+				conn := dial()
+				began := time.Now()
+				_, err := io.WriteString(conn, "POST /query HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 90\r\n\r\n"+c.begins)
+				require.NoError(t, err)
+				response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				require.NoError(t, err)
+				require.Equal(t, c.status, read(t, response).status)
+				require.Equal(t, time.Minute, time.Since(began))
+				require.NoError(t, conn.Close())
+			})
+		})
+	}
 }
 
 // TestAnOperationMayTakeLongerThanItsBody would see the request end if the deadline held for longer than the body: net/http
