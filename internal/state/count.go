@@ -176,11 +176,11 @@ type counts struct {
 
 // takeCounts does what count.lua does first.
 func (c *Call) takeCounts() error {
-	n := int(c.extra / Counted)
-	c.extra %= Counted
-	if n == 0 {
+	if c.extra < Counted {
 		return nil
 	}
+	n := int(c.extra / Counted)
+	c.extra %= Counted
 	if n > len(c.Values) {
 		return fmt.Errorf("%w: a call that counts under %d of %d keys", errMalformed, n, len(c.Values))
 	}
