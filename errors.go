@@ -134,7 +134,11 @@ func refusedBy(result *bucket.Result) *decision.Refusal {
 	case bucket.Admitted, bucket.Replayed:
 		return nil
 	case bucket.Limited, bucket.Never:
-		return decision.RefusedBy(result.Limits)
+		if by := decision.RefusedBy(result.Limits); by != nil {
+			return by
+		}
+		// A store of the server's own contradicts itself.
+		return refusedUnavailable()
 	case bucket.Blocked:
 		return &decision.Refusal{Outcome: decision.Blocked, BlockedBy: result.BlockedBy()}
 	case bucket.KeyReused:

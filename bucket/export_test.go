@@ -189,18 +189,18 @@ func (r *Redis) SetTestSkew(milliseconds int64) { r.testSkew = milliseconds }
 func TakenAt(r Receipt) int64 { return r.takenAt }
 
 // ReadReply reads the reply of a script in every way there is.
-func ReadReply(take *Take, text string) (taken, settled error) {
+func ReadReply(take *Take, text string) (result Result, taken, settled error) {
 	r, err := newReply(text)
 	if err != nil {
-		return err, err
+		return Result{}, err, err
 	}
 	var candidate []Bucket
 	if take.Candidate != nil {
 		candidate = take.Candidate.Buckets
 	}
-	_, taken = readTake(take, candidate, r)
+	result, taken = readTake(take, candidate, r)
 	_, settled = r.changes(take.Buckets)
-	return taken, settled
+	return result, taken, settled
 }
 
 // AlwaysQueue makes every command of the store wait for a batch, also that of a lone caller.

@@ -3,6 +3,7 @@ package bucket_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,13 +45,77 @@ func FuzzReplies(f *testing.F) {
 		require.NoError(f, err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		taken, settled := bucket.ReadReply(take, text)
+		_, taken, settled := bucket.ReadReply(take, text)
 		for _, err := range []error{taken, settled} {
 			if err != nil {
 				require.ErrorIs(t, err, bucket.ErrAmbiguous)
 			}
 		}
 	})
+}
+
+func TestARefusalThatTheStatesContradictIsUnreadable(t *testing.T) {
+	t.Parallel()
+	const admitted, limited, never = 1, 2, 3
+	client := patientClient(t, redistest.Start(t).Addr)
+	store := newRedisStore(t, client)
+	var reply string
+	client.AddHook(replies(func(text string) { reply = text }))
+	live := hostileBuckets(t)
+	for _, c := range []struct {
+		amount   int64
+		outcome  byte
+		readable string
+	}{
+		{1, admitted, string([]byte{admitted})},
+		{10, limited, string([]byte{admitted, limited})}, // an admission is believed
+		{11, never, string([]byte{admitted, limited, never})},
+	} {
+		take := bucket.Take{Tenant: "acme", Buckets: live, Amounts: points(c.amount)}
+		_, err := store.Take(t.Context(), take)
+		require.NoError(t, err)
+		require.Equal(t, c.outcome, reply[0])
+		for _, outcome := range []byte{admitted, limited, never} {
+			_, taken, _ := bucket.ReadReply(&take, string(outcome)+reply[1:])
+			if strings.IndexByte(c.readable, outcome) >= 0 {
+				require.NoError(t, taken, "%d as %d", c.outcome, outcome)
+				continue
+			}
+			require.ErrorIs(t, taken, bucket.ErrAmbiguous, "%d as %d", c.outcome, outcome)
+		}
+	}
+}
+
+func TestARefusalThatIsReadHasALimitThatRefuses(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, redistest.Start(t).Addr)
+	store := newRedisStore(t, client)
+	var reply string
+	client.AddHook(replies(func(text string) { reply = text }))
+	refuses := func(verdict bucket.Verdict, limits []bucket.LimitState) bool {
+		return verdict != bucket.Limited && verdict != bucket.Never ||
+			slices.ContainsFunc(limits, func(l bucket.LimitState) bool { return l.Exceeded && (l.Never || verdict == bucket.Limited) })
+	}
+	live, readable := hostileBuckets(t), 0
+	for _, amount := range []int64{1, 9, 10, 11} {
+		take := bucket.Take{Tenant: "acme", Buckets: live, Amounts: points(amount), Candidate: &bucket.Candidate{ID: "next", Buckets: live[:1]}}
+		_, err := store.Take(t.Context(), take)
+		require.NoError(t, err)
+		for at := range reply {
+			for outcome := range byte(4) {
+				result, err, _ := bucket.ReadReply(&take, reply[:at]+string([]byte{outcome})+reply[at+1:])
+				if err != nil {
+					continue
+				}
+				readable++
+				require.True(t, refuses(result.Verdict, result.Limits), "%d at %d", outcome, at)
+				if c := result.Candidate; c != nil {
+					require.True(t, refuses(c.Verdict, c.Limits), "%d at %d of the candidate", outcome, at)
+				}
+			}
+		}
+	}
+	require.Greater(t, readable, 100)
 }
 
 func TestAStateOfAnyBytesIsReadOrRefusedAndNeverCrashes(t *testing.T) {

@@ -90,12 +90,18 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 			return Result{}, ambiguous
 		}
 		result.Candidate = trial.result(candidate, take.Amounts, r.now)
+		if contradicted(trial.verdict, result.Candidate.Limits) {
+			return Result{}, ambiguous
+		}
 	}
 	if result.Verdict, ok = verdictOf(r.outcome); ok && r.outcome <= state.Never {
 		if tail != "" {
 			return Result{}, ambiguous
 		}
 		result.judged(take, &spends, short, r.now)
+		if contradicted(result.Verdict, result.Limits) {
+			return Result{}, ambiguous
+		}
 		return result, nil
 	}
 	result.fill(take, &spends, r.now, state.Shortfall{}, false)
@@ -103,6 +109,21 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 		return Result{}, ambiguous
 	}
 	return result, nil
+}
+
+// contradicted reports whether a verdict refuses the take, and no limit that may refuse one does by the states that came with it. Who asked
+// could not say which limit it was.
+func contradicted(verdict Verdict, states []LimitState) bool {
+	if verdict != Limited && verdict != Never {
+		return false
+	}
+	for i := range states {
+		s := &states[i]
+		if s.Exceeded && s.Limit.Mode == Enforce && !s.Limit.Soft && (s.Never || verdict == Limited) {
+			return false
+		}
+	}
+	return true
 }
 
 // trial is what a reply says of a candidate.

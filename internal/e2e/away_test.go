@@ -296,3 +296,47 @@ func TestShutdownSettlesAllThatItCanThoughSomeOfItFails(t *testing.T) {
 		require.Len(t, applied(a.store), tenants)
 	})
 }
+
+// contradicting refuses each take of a tenant and names no limit that does. Of what all share the tenant is empty.
+type contradicting struct {
+	bucket.Store
+	tenant  string
+	verdict bucket.Verdict
+}
+
+func (s contradicting) Take(ctx context.Context, take bucket.Take) (bucket.Result, error) {
+	result, err := s.Store.Take(ctx, take)
+	if take.Tenant == s.tenant {
+		result.Verdict = s.verdict
+	}
+	return result, err
+}
+
+func TestARefusalWithoutALimitRunsNothing(t *testing.T) {
+	t.Parallel()
+	for _, verdict := range []bucket.Verdict{bucket.Limited, bucket.Never} {
+		for what, tenant := range map[string]string{"of the tenant": "free", "of what all share": ""} {
+			t.Run(fmt.Sprint(verdict, " ", what), func(t *testing.T) {
+				t.Parallel()
+				f := newFixtureUnder(t, fmt.Sprintf(perAccount, ""), func(cfg *ratelimit.Config) {
+					cfg.Store = contradicting{cfg.Store, tenant, verdict}
+				})
+				require.Equal(t, ratelimitclient.CodeUnavailable, f.post(request{Query: logIn("victim"), Tenant: "free"}).errorCode(t))
+				require.Zero(t, f.resolver.Created.Load())
+			})
+		}
+		t.Run(fmt.Sprint(verdict, " of a charge"), func(t *testing.T) {
+			t.Parallel()
+			store := &contradicting{tenant: "free", verdict: bucket.Admitted}
+			f := newFixture(t, func(cfg *ratelimit.Config) {
+				store.Store = cfg.Store
+				cfg.Store = store
+			})
+			f.resolver.OnExport = func(ctx context.Context, _ int) error {
+				store.verdict = verdict
+				return ratelimit.Charge(ctx, bucket.Points, 1)
+			}
+			require.Equal(t, ratelimitclient.CodeUnavailable, f.post(request{Query: `{ export(rows: 1) }`}).errorCode(t))
+		})
+	}
+}

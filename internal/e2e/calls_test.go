@@ -15,10 +15,13 @@ import (
 )
 
 // newFixtureUnder starts a server whose tenants are all in one tier.
-func newFixtureUnder(t *testing.T, tier string) *fixture {
+func newFixtureUnder(t *testing.T, tier string, configure ...func(*ratelimit.Config)) *fixture {
 	t.Helper()
 	return newFixture(t, func(cfg *ratelimit.Config) {
 		cfg.Policy = policyOf(t, "version: 1\ndefault: free\ntiers:\n  free:\n    limits: {minute: {capacity: 100000, per: minute}}\n"+tier)
+		for _, more := range configure {
+			more(cfg)
+		}
 	})
 }
 
