@@ -125,7 +125,7 @@ func TestNoPlaceOfAFileMakesTheServerPanic(t *testing.T) {
 		}
 	}
 	ran := 0
-	for range 3000 {
+	for range 1000 {
 		paths := []string{}
 		for range 1 + random.IntN(3) {
 			path := pick("variables", "variables", "variables", "variables", "vars", "")
@@ -142,7 +142,7 @@ func TestNoPlaceOfAFileMakesTheServerPanic(t *testing.T) {
 		}
 		require.Zero(t, u.panics.Load(), string(body))
 	}
-	require.Greater(t, ran, 30)
+	require.Greater(t, ran, 10)
 }
 
 func TestTheHeadOfAnUploadIsBounded(t *testing.T) {
