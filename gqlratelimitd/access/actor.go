@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 )
@@ -36,6 +37,8 @@ type Actor struct {
 	// Token is the ID of the token that the actor has come in with, and Apart is its [Token.Apart]. Both are empty where it is no token of ours.
 	Token string
 	Apart bool
+	// Until is when that token ends. What is issued with it ends no later.
+	Until time.Time
 	// Roles are what the actor is.
 	Roles []Role
 	// Tenants confine the actor to these tenants: what is about another one, or about all, is denied in whatever role.

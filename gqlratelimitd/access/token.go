@@ -33,6 +33,8 @@ const (
 	BootstrapLife = time.Hour
 	// UsedEvery is how exactly it is known when a token was used last: a use is noted once in that time.
 	UsedEvery = 10 * time.Minute
+	// MaxTokens is how many tokens hold at once that one [Actor.Person] has issued, by itself or with other tokens.
+	MaxTokens = 100
 	// MaxSubject is how many bytes the name of a token has.
 	MaxSubject = 128
 	// MaxTenant is how many bytes the name of a tenant has to which an actor is confined.
@@ -94,13 +96,14 @@ type TokenRequest struct {
 	// Roles are what the bearer is, at least one, and Tenants confine it to those. Empty confines nobody.
 	Roles   []Role
 	Tenants []string
-	// Life is for how long it holds. Zero is [DefaultTokenLife].
+	// Life is for how long it holds, and no longer than the token that it is issued with. Zero is [DefaultTokenLife].
 	Life time.Duration
 }
 
 // NewToken makes a token for an actor who may issue it at a time, and returns what is to be stored and the token, which is to be shown
 // once. The error is a [*DeniedError], or names every mistake in the request. It stores nothing. Who stores a token that the
-// bootstrap token was exchanged for sets [Token.Used] of that one in the same transaction, if it is still zero: it is good once.
+// bootstrap token was exchanged for sets [Token.Used] of that one in the same transaction, if it is still zero: it is good once. It also finds out there whether the token of
+// the actor still holds, and whether fewer than [MaxTokens] do.
 func NewToken(actor Actor, request TokenRequest, now time.Time) (*Token, string, error) {
 	if err := AuthorizeIssue(actor, request.Roles, request.Tenants); err != nil {
 		return nil, "", err
@@ -118,6 +121,9 @@ func NewToken(actor Actor, request TokenRequest, now time.Time) (*Token, string,
 	if actor.Method != MethodBootstrap {
 		t.Owner, t.Parent = actor.Person(), actor.Token
 		t.Apart = len(t.Tenants) > 0 && !actor.Confined()
+	}
+	if !actor.Until.IsZero() && actor.Until.Before(t.Expires) {
+		t.Expires = actor.Until
 	}
 	return t, t.make(), nil
 }
@@ -207,7 +213,7 @@ func (t *Token) actor() Actor {
 		return Actor{Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodBootstrap, Token: t.ID}
 	}
 	return Actor{
-		Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodToken, Owner: t.Owner, Token: t.ID, Apart: t.Apart,
+		Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodToken, Owner: t.Owner, Token: t.ID, Apart: t.Apart, Until: t.Expires,
 		Roles: slices.Clone(t.Roles), Tenants: slices.Clone(t.Tenants),
 	}
 }

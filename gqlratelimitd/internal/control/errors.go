@@ -15,6 +15,8 @@ var (
 	ErrNotFound = errors.New("control: there is no such thing")
 	// ErrKeyReused says that the idempotency key was used for something else.
 	ErrKeyReused = errors.New("control: the idempotency key was used for another request")
+	// ErrTooManyTokens says that [access.MaxTokens] hold which the same person has issued. It is an [ErrInvalid].
+	ErrTooManyTokens = errors.New("control: too many tokens hold")
 	// ErrUncertain says that nobody knows whether a change was made.
 	ErrUncertain = store.ErrUncertain
 	// ErrConflict says that there is another revision than the expected one. It is a [*ConflictError].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,10 +37,8 @@ func (c *Control) IssueToken(ctx context.Context, r Request, in access.TokenRequ
 		return err
 	}
 	answer, err := mutate(ctx, c, r, a, in, check, func(tx *store.Tx) (*IssuedToken, done, error) {
-		if r.Actor.Method == access.MethodBootstrap {
-			if err := spend(tx, r.Actor); err != nil {
-				return nil, done{}, err
-			}
+		if err := mayStillIssue(tx, r.Actor); err != nil {
+			return nil, done{}, err
 		}
 		if err := tx.AddToken(issued); err != nil {
 			return nil, done{}, err
@@ -50,26 +49,44 @@ func (c *Control) IssueToken(ctx context.Context, r Request, in access.TokenRequ
 	return answer, err
 }
 
-// spend notes that a bootstrap token was exchanged, and is an error if it was before.
-func spend(tx *store.Tx, actor access.Actor) error {
+// mayStillIssue returns why no token is issued to an actor, whose own token may have ended since they came in. A bootstrap token is spent by it.
+func mayStillIssue(tx *store.Tx, actor access.Actor) error {
 	token, err := tx.Token(actor.Token)
 	if err != nil {
 		return err
 	}
-	if token == nil || !token.Bootstrap || !token.Used.IsZero() || !token.Revoked.IsZero() || !tx.Now().Before(token.Expires) {
+	switch {
+	case actor.Token == "":
+	case token == nil || !token.Revoked.IsZero() || !tx.Now().Before(token.Expires):
+		return &access.UnauthenticatedError{Reason: access.ReasonRevoked}
+	case token.Bootstrap && !token.Used.IsZero():
 		return &access.UnauthenticatedError{Reason: access.ReasonSpent}
+	case token.Bootstrap:
+		if err := tx.UseToken(token.ID, tx.Now()); err != nil {
+			return err
+		}
+		return tx.RevokeBootstrap()
 	}
-	if err := tx.UseToken(token.ID, tx.Now()); err != nil {
-		return err
+	live, err := tx.LiveTokens(actor.Person())
+	if err == nil && live >= access.MaxTokens {
+		err = &InvalidError{Field: "token", Err: ErrTooManyTokens, Problem: fmt.Sprintf(
+			"%d tokens hold that you have issued, yourself or with another token of yours, and no more may: revoke one that nobody needs, or wait until one ends", live)}
 	}
-	return tx.RevokeBootstrap()
+	return err
 }
 
 // RevokeTokenInput says which token is revoked.
 type RevokeTokenInput struct{ ID string }
 
-// RevokeToken ends a token for ever: [access.AuthorizeRevoke]. There is [ErrNotFound] if no such token holds.
-func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInput) (*access.Token, error) {
+// RevokedToken is a token that has ended.
+type RevokedToken struct {
+	access.Token
+	// Children is how many have ended with it that were issued with it, or with one of those.
+	Children int64 `json:"children"`
+}
+
+// RevokeToken ends a token for ever, and with it all that were issued with it or with one of those: [access.AuthorizeRevoke]. There is [ErrNotFound] if no such token holds.
+func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInput) (*RevokedToken, error) {
 	var there *access.Token
 	err := c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
 		there, err = v.Token(in.ID)
@@ -95,7 +112,7 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 		}
 		return nil
 	}
-	return mutate(ctx, c, r, a, in, check, func(tx *store.Tx) (*access.Token, done, error) {
+	return mutate(ctx, c, r, a, in, check, func(tx *store.Tx) (*RevokedToken, done, error) {
 		was, err := tx.Token(in.ID)
 		if err == nil && !was.Revoked.IsZero() {
 			err = ErrNotFound
@@ -103,10 +120,11 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 		if err != nil {
 			return nil, done{}, err
 		}
-		if err := tx.RevokeToken(in.ID); err != nil {
+		ended, err := tx.RevokeToken(in.ID)
+		if err != nil {
 			return nil, done{}, err
 		}
-		after := shownToken(was)
+		after := RevokedToken{shownToken(was), ended - 1}
 		after.Revoked = tx.Now()
 		return &after, done{target: "token " + in.ID, before: was, after: after}, nil
 	})
@@ -140,18 +158,28 @@ func (c *Control) Bootstrap(ctx context.Context, lost bool) (string, error) {
 	return secret, nil
 }
 
-// Tokens returns at most n tokens after an ID, by ID, also those that hold no longer: [access.ReadToken]. Those of a tenant are the ones
-// that are confined to it, perhaps among others, which an actor who is confined is not told; without one it is all.
-func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after string, n int) (found []access.Token, _ error) {
-	if err := access.Authorize(actor, access.ReadToken, tenant); err != nil {
+// TokenFilter says which tokens are listed. The zero value is all.
+type TokenFilter struct {
+	// Tenant is one that they are confined to, perhaps among others, and Parent the token that they were issued with.
+	Tenant, Parent string
+	// After is the ID of the last one of the page before, and N how many there are on a page.
+	After string
+	N     int
+}
+
+// Tokens lists tokens by ID, also those that hold no longer: [access.ReadToken], of a tenant or of all. Everybody may list what was issued with the token that
+// they come with. Who is confined is told of no other tenants.
+func (c *Control) Tokens(ctx context.Context, actor access.Actor, f TokenFilter) (found []access.Token, _ error) {
+	own := f.Parent != "" && f.Parent == actor.Token
+	if err := access.Authorize(actor, access.ReadToken, f.Tenant); err != nil && !own {
 		return nil, err
 	}
 	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
-		n = min(n, store.MaxPage)
+		n := min(f.N, store.MaxPage)
 		for len(found) < n {
-			page, err := v.Tokens(after, store.MaxPage)
+			page, err := tokensAfter(v, &f)
 			for i := range page {
-				if after = page[i].ID; len(found) < n && (tenant == "" || slices.Contains(page[i].Tenants, tenant)) {
+				if f.After = page[i].ID; len(found) < n && (f.Tenant == "" || slices.Contains(page[i].Tenants, f.Tenant)) {
 					found = append(found, tokenFor(actor, &page[i]))
 				}
 			}
@@ -162,6 +190,14 @@ func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after 
 		return nil
 	})
 	return found, err
+}
+
+// tokensAfter reads a page of those that a filter may let through.
+func tokensAfter(v *store.View, f *TokenFilter) ([]access.Token, error) {
+	if f.Parent != "" {
+		return v.Children(f.Parent, f.After, store.MaxPage)
+	}
+	return v.Tokens(f.After, store.MaxPage)
 }
 
 // tokenFor is a token as it is told to an actor: who is confined is not told which other tenants there are, and who has given a token to one of

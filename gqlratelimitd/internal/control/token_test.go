@@ -41,17 +41,17 @@ func TestATokenLetsItsBearerInUntilItIsRevoked(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNotFound, "who may read finds nothing")
 	require.NotContains(t, s.dump(), issued.Secret)
 
-	list, err := s.Tokens(s.ctx(), administrator, "", "", 10)
+	list, err := s.Tokens(s.ctx(), administrator, control.TokenFilter{N: 10})
 	require.NoError(t, err)
 	used := issued.Token
 	used.Used = s.now.Truncate(access.UsedEvery)
 	require.Equal(t, []access.Token{used}, list)
 	for tenant, want := range map[string]int{"acme": 1, "other": 0} {
-		list, err = s.Tokens(s.ctx(), customer(tenant), tenant, "", 10)
+		list, err = s.Tokens(s.ctx(), customer(tenant), control.TokenFilter{Tenant: tenant, N: 10})
 		require.NoError(t, err)
 		require.Len(t, list, want)
 	}
-	_, err = s.Tokens(s.ctx(), customer("acme"), "", "", 10)
+	_, err = s.Tokens(s.ctx(), customer("acme"), control.TokenFilter{N: 10})
 	require.ErrorIs(t, err, access.ErrDenied)
 
 	// Who bears a token may end it, whatever their role.
@@ -171,9 +171,101 @@ func TestWhoIsConfinedIsNotToldOfOtherTenants(t *testing.T) {
 		actor   access.Actor
 		tenants []string
 	}{{customer("acme"), []string{"acme"}}, {operator, []string{"acme", "secret"}}} {
-		found, err := s.Tokens(s.ctx(), told.actor, "acme", "", 10)
+		found, err := s.Tokens(s.ctx(), told.actor, control.TokenFilter{Tenant: "acme", N: 10})
 		require.NoError(t, err)
 		require.Len(t, found, 1)
 		require.Equal(t, told.tenants, found[0].Tenants)
 	}
+}
+
+// issued is a token that an actor issues, and who comes in with it.
+func (s *scene) issued(issuer access.Actor, request access.TokenRequest) (*control.IssuedToken, access.Actor) {
+	s.Helper()
+	token, err := s.IssueToken(s.ctx(), by(issuer), request)
+	require.NoError(s, err)
+	bearer, err := s.come(token.Secret)
+	require.NoError(s, err)
+	return token, bearer
+}
+
+func TestATokenEndsWithItsParent(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	short, life := viewerToken(), viewerToken()
+	short.Life, life.Life = time.Minute, access.MaxTokenLife
+	parent, bearer := s.issued(operator, short)
+	child, kid := s.issued(bearer, life)
+	grandchild, _ := s.issued(kid, viewerToken())
+	for _, token := range []*control.IssuedToken{child, grandchild} {
+		require.Equal(t, s.now.Add(time.Minute), token.Expires, "not a year")
+	}
+	require.Equal(t, []string{"", parent.ID, child.ID}, []string{parent.Parent, child.Parent, grandchild.Parent})
+	other, _ := s.issued(operator, viewerToken())
+
+	// A viewer lists what was issued with its own token, and nothing else.
+	list, err := s.Tokens(s.ctx(), bearer, control.TokenFilter{Parent: parent.ID, N: 10})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, child.ID, list[0].ID)
+	for _, f := range []control.TokenFilter{{N: 10}, {Parent: child.ID, N: 10}} {
+		_, err = s.Tokens(s.ctx(), bearer, f)
+		require.ErrorIs(t, err, access.ErrDenied)
+	}
+	list, err = s.Tokens(s.ctx(), operator, control.TokenFilter{Parent: child.ID, N: 10})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+
+	ended, err := s.RevokeToken(s.ctx(), by(operator), control.RevokeTokenInput{ID: parent.ID})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, ended.Children)
+	for _, token := range []*control.IssuedToken{parent, child, grandchild} {
+		_, err = s.come(token.Secret)
+		require.ErrorIs(t, err, access.ErrUnauthenticated)
+	}
+	_, err = s.come(other.Secret)
+	require.NoError(t, err)
+	before := s.dump()
+	// They came in just before their token ended.
+	for _, gone := range []access.Actor{bearer, kid} {
+		_, err = s.IssueToken(s.ctx(), by(gone), viewerToken())
+		require.ErrorIs(t, err, access.ErrUnauthenticated)
+	}
+	require.Equal(t, before, s.dump())
+}
+
+func TestAPersonHasAHundredTokensThatHold(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	short := viewerToken()
+	short.Life = time.Minute
+	first, program := s.issued(operator, viewerToken())
+	_, customer := s.issued(operator, viewerToken("acme"))
+	for i := range access.MaxTokens - 2 {
+		// What is issued with a token of theirs counts for the same person.
+		_, err := s.IssueToken(s.ctx(), by([]access.Actor{operator, program}[i%2]), short)
+		require.NoError(t, err)
+	}
+	before := s.dump()
+	for _, same := range []access.Actor{operator, program} {
+		_, err := s.IssueToken(s.ctx(), by(same), short)
+		require.ErrorIs(t, err, control.ErrTooManyTokens)
+		requireInvalid(t, err, "token", "100 tokens hold that you have issued, yourself or with another token of yours, and no more may: revoke one")
+	}
+	require.Equal(t, before, s.dump())
+	// A customer has as many, and none of its issuer's.
+	for range access.MaxTokens {
+		_, err := s.IssueToken(s.ctx(), by(customer), viewerToken("acme"))
+		require.NoError(t, err)
+	}
+	_, err := s.IssueToken(s.ctx(), by(customer), viewerToken("acme"))
+	require.ErrorIs(t, err, control.ErrTooManyTokens)
+	_, err = s.IssueToken(s.ctx(), by(administrator), short)
+	require.NoError(t, err, "somebody else")
+
+	_, err = s.RevokeToken(s.ctx(), by(operator), control.RevokeTokenInput{ID: first.ID})
+	require.NoError(t, err)
+	_, err = s.IssueToken(s.ctx(), by(operator), short)
+	require.NoError(t, err, "half of them have ended with one")
+	s.now = s.now.Add(time.Minute)
+	_, _ = s.issued(operator, short)
 }

@@ -231,10 +231,15 @@ func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 		require.Nil(t, token("c"))
 		require.True(t, read(t, db, (*store.View).HasTokens))
 		first := c.now
-		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.RevokeToken("b")) })
+		revoke := func(tx *store.Tx, ended int64) {
+			n, err := tx.RevokeToken("b")
+			require.NoError(t, err)
+			require.Equal(t, ended, n)
+		}
+		change(t, db, func(tx *store.Tx) { revoke(tx, 1) })
 		c.now = c.now.Add(time.Minute)
 		change(t, db, func(tx *store.Tx) {
-			require.NoError(t, tx.RevokeToken("b"))
+			revoke(tx, 0)
 			require.NoError(t, tx.UseToken("b", c.now))
 			require.NoError(t, tx.UseToken("b", first))
 			require.NoError(t, tx.RevokeBootstrap())
@@ -244,6 +249,60 @@ func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 		require.Equal(t, c.now, token("b").Used)
 		require.Error(t, db.Change(t.Context(), func(tx *store.Tx) error { return tx.AddToken(&access.Token{ID: "a", Hash: [32]byte{3}}) }))
 		require.Equal(t, []access.Token{*token("b")}, read(t, db, func(v *store.View) ([]access.Token, error) { return v.Tokens("a", 10) }))
+	})
+}
+
+func TestATokenEndsWithTheOneThatItWasIssuedWith(t *testing.T) {
+	t.Parallel()
+	both(t, func(s scene) {
+		t, db, c := s.T, s.db, s.clock
+		change(t, db, func(tx *store.Tx) {
+			for i, link := range [][2]string{{"a", ""}, {"b", "a"}, {"c", "b"}, {"d", "c"}, {"e", "c"}, {"f", "a"}, {"g", ""}} {
+				token := &access.Token{ID: link[0], Hash: [32]byte{byte(i)}, Subject: "ci", Owner: "ada", Parent: link[1], Apart: i == 1, Expires: c.now.Add(time.Hour)}
+				require.NoError(t, tx.AddToken(token))
+			}
+		})
+		ids := func(tokens []access.Token, which func(*access.Token) bool) (found string) {
+			for i := range tokens {
+				if which(&tokens[i]) {
+					found += tokens[i].ID
+				}
+			}
+			return found
+		}
+		all := func(*access.Token) bool { return true }
+		children := func(of, after string, n int) string {
+			return ids(read(t, db, func(v *store.View) ([]access.Token, error) { return v.Children(of, after, n) }), all)
+		}
+		require.Equal(t, []string{"bf", "f", "b", "de", ""}, []string{children("a", "", 10), children("a", "b", 10), children("a", "", 1), children("c", "", 10), children("g", "", 10)})
+		live := func() (n int64) {
+			change(t, db, func(tx *store.Tx) {
+				var err error
+				n, err = tx.LiveTokens("ada")
+				require.NoError(t, err)
+				none, err := tx.LiveTokens("bob")
+				require.NoError(t, err)
+				require.Zero(t, none)
+			})
+			return n
+		}
+		require.EqualValues(t, 7, live())
+		revoke := func(id string) (ended int64) {
+			change(t, db, func(tx *store.Tx) {
+				var err error
+				ended, err = tx.RevokeToken(id)
+				require.NoError(t, err)
+			})
+			return ended
+		}
+		require.EqualValues(t, 1, revoke("d"))
+		require.EqualValues(t, 3, revoke("b"), "with c and e: d had ended")
+		page := read(t, db, func(v *store.View) ([]access.Token, error) { return v.Tokens("", 10) })
+		require.Equal(t, "bcde", ids(page, func(token *access.Token) bool { return !token.Revoked.IsZero() }))
+		require.Equal(t, "b", ids(page, func(token *access.Token) bool { return token.Apart }))
+		require.EqualValues(t, 3, live())
+		c.now = c.now.Add(time.Hour)
+		require.Zero(t, live())
 	})
 }
 

@@ -50,6 +50,11 @@ func (v *View) Token(id string) (*access.Token, error) {
 	return one(v, scanToken, "SELECT "+tokenColumns+" FROM token WHERE id = $1", id)
 }
 
+// Children returns at most n tokens after an ID that were issued with a token, by ID, also those that hold no longer.
+func (v *View) Children(parent, after string, n int) ([]access.Token, error) {
+	return many(v, scanToken, "SELECT "+tokenColumns+" FROM token WHERE parent = $1 AND id > $2 ORDER BY id LIMIT $3", parent, after, page(n))
+}
+
 // Tokens returns at most n tokens after an ID, by ID, also those that hold no longer.
 func (v *View) Tokens(after string, n int) ([]access.Token, error) {
 	return many(v, scanToken, "SELECT "+tokenColumns+" FROM token WHERE id > $1 ORDER BY id LIMIT $2", after, page(n))
@@ -78,7 +83,20 @@ func (v *View) HasTokens() (bool, error) {
 	return err == nil && *n > 0, err
 }
 
-// RevokeToken ends a token for ever. One that was revoked already stays as it is.
-func (tx *Tx) RevokeToken(id string) error {
-	return tx.exec("UPDATE token SET revoked = $1 WHERE id = $2 AND revoked = 0", micros(tx.now), id)
+// RevokeToken ends a token for ever, with all that were issued with it or with one of those, and returns how many it has ended. One that was revoked
+// already stays as it is.
+func (tx *Tx) RevokeToken(id string) (int64, error) {
+	return tx.affect(`WITH RECURSIVE ended(id) AS (
+			SELECT id FROM token WHERE id = $2
+			UNION SELECT token.id FROM token JOIN ended ON token.parent = ended.id
+		) UPDATE token SET revoked = $1 WHERE revoked = 0 AND id IN (SELECT id FROM ended)`, micros(tx.now), id)
+}
+
+// LiveTokens counts the tokens that hold which an owner has issued.
+func (tx *Tx) LiveTokens(owner string) (int64, error) {
+	n, err := one(&tx.View, scanNumber, "SELECT count(*) FROM token WHERE owner = $1 AND revoked = 0 AND expires > $2", owner, micros(tx.now))
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
 }

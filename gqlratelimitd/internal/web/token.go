@@ -26,11 +26,13 @@ type tokenOut struct {
 
 // tokens lists tokens, by ID. Nobody can read what a token is.
 func (s *Server) tokens(c *call) error {
-	n, err := c.paged("tenant", "after")
+	n, err := c.paged("tenant", "parent", "after")
 	if err != nil {
 		return err
 	}
-	found, err := s.cfg.Control.Tokens(c.Context(), c.actor, c.query.Get("tenant"), c.query.Get("after"), n)
+	found, err := s.cfg.Control.Tokens(c.Context(), c.actor, control.TokenFilter{
+		Tenant: c.query.Get("tenant"), Parent: c.query.Get("parent"), After: c.query.Get("after"), N: n,
+	})
 	return list(c, "tokens", found, err)
 }
 
@@ -60,7 +62,7 @@ func (s *Server) issueToken(c *call) error {
 	return c.write(http.StatusCreated, tokenOut{answer.Token, answer.Secret})
 }
 
-// revokeToken ends a token for ever.
+// revokeToken ends a token for ever, with those that were issued with it.
 func (s *Server) revokeToken(c *call) error {
 	if err := c.known("reason", "ticket"); err != nil {
 		return err

@@ -128,6 +128,8 @@ CREATE TABLE token (
 	-- 0 while it holds.
 	revoked {integer} NOT NULL
 ){strict};
+CREATE INDEX token_parent ON token (parent, id);
+CREATE INDEX token_owner ON token (owner, expires) WHERE revoked = 0;
 -- The log: exact bytes, and the hash of each row and the row before it.
 CREATE TABLE audit_entry (
 	sequence {integer} PRIMARY KEY,
