@@ -3,6 +3,7 @@ package cost
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -331,9 +332,12 @@ func isNumber(declared *ast.Type) bool {
 }
 
 // numberIn reads a number that was given as text.
-func numberIn(text string) (float64, bool) {
+func numberIn(text string) (any, bool) {
 	if len(text) > maxDigits {
-		return 0, false
+		return nil, false
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
 	}
 	return parseNumber(text)
 }

@@ -10,8 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode"
 )
 
 // Parts of operation rules begin with what they are, so that no user is called like the value of an argument.
@@ -36,9 +34,8 @@ func UserPart(user string) string { return partUser + user }
 // part returns the part of a rule's bucket that belongs to a value by which it is divided: a hash, because the
 // value may be a secret, and as long as its client likes.
 //
-// Values that a server could take for the same have one part: case, blanks around a text and the spelling of a number
-// make no other value, since another spelling would be a full budget for the account that is attacked. Two values that
-// are really two share a budget at worst.
+// Values that a server could take for the same have one part ([normalText]), since another spelling would be a full budget for
+// the account that is attacked. Two values that are really two share a budget at worst.
 func (d division) part(value any) string {
 	p := parter{hash: sha256.New(), left: maxPartValues}
 	p.text(d.by)
@@ -141,29 +138,11 @@ func (p *parter) reflected(v reflect.Value, depth int) {
 	}
 }
 
-// normalText folds case and cuts blanks, and what is too long. All texts that begin with more blanks than are looked at are
-// one: a server that trims them would else take for one account what is cut at another place with each further blank.
-func normalText(text string) string {
-	begun := strings.TrimLeftFunc(text[:min(len(text), 2*maxPartText)], unicode.IsSpace)
-	if len(text) > 2*maxPartText && len(begun) < maxPartText {
-		return ""
-	}
-	return strings.ToLower(strings.ToUpper(strings.TrimSpace(begun[:min(len(begun), maxPartText)])))
-}
-
 // normalNumber returns one spelling of a number: whole ones exactly, in whatever length.
 func normalNumber(spelled string) string {
 	spelled = spelled[:min(len(spelled), maxPartText)]
-	if digits := strings.TrimPrefix(spelled, "-"); digits != "" && strings.Trim(digits, "0123456789") == "" {
-		digits = strings.TrimLeft(digits, "0")
-		switch {
-		case digits == "":
-			return "0"
-		case spelled[0] == '-':
-			return "-" + digits
-		default:
-			return digits
-		}
+	if number, ok := wholeNumber(spelled); ok {
+		return number
 	}
 	n, err := strconv.ParseFloat(spelled, 64)
 	if err != nil && !math.IsInf(n, 0) {

@@ -1,0 +1,81 @@
+package tiers
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+const (
+	// maxReadText is how many bytes of a text are read to find those that are kept.
+	maxReadText = 64 << 10
+	// maxKeptText is how many of them are kept to be normalised: a character may be written in four times the bytes.
+	maxKeptText = 4 * maxPartText
+)
+
+// normalText returns one spelling of a text: compatibility characters, case, characters that nobody sees, blanks around it and
+// the spelling of a whole number make no other text. It is cut after maxPartText bytes.
+//
+// What nobody sees is dropped before anything is cut. A text of which nothing else is read is empty: a server that drops it
+// would else take for one account what is cut at another place with each further one.
+func normalText(text string) string {
+	text = strings.TrimSpace(visible(fold(visible(text))))
+	if number, ok := wholeNumber(text); ok {
+		text = number
+	}
+	return text[:min(len(text), maxPartText)]
+}
+
+// visible returns the first bytes of a text without blanks before it and characters that nobody sees.
+func visible(text string) string {
+	var b strings.Builder
+	for at, r := range text {
+		switch {
+		case b.Len() >= maxKeptText:
+			return b.String()
+		case at >= maxReadText:
+			return ""
+		case invisible(r), b.Len() == 0 && unicode.IsSpace(r):
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// invisible reports whether a character is a control or a default-ignorable one, and no blank.
+func invisible(r rune) bool {
+	return r != ' ' && !unicode.IsSpace(r) &&
+		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// fold folds compatibility characters and case. It goes by capitals, since some small letters share one.
+func fold(text string) string {
+	if ascii(text) {
+		return strings.ToLower(text)
+	}
+	capitals := norm.NFKC.String(strings.ToUpper(norm.NFKC.String(text)))
+	return norm.NFKC.String(cases.Fold().String(strings.ToLower(capitals)))
+}
+
+func ascii(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+}
+
+// wholeNumber returns one spelling of a whole number, in whatever length.
+func wholeNumber(spelled string) (number string, ok bool) {
+	digits := strings.TrimLeft(strings.TrimLeft(spelled, "+-"), "0")
+	sign := len(spelled) - len(strings.TrimLeft(spelled, "+-"))
+	switch {
+	case sign > 1 || sign == len(spelled) || strings.Trim(digits, "0123456789") != "":
+		return "", false
+	case digits == "":
+		return "0", true
+	case spelled[0] == '-':
+		return "-" + digits, true
+	default:
+		return digits, true
+	}
+}
