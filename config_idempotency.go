@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vektah/gqlparser/v2/ast"
+
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 )
@@ -121,9 +123,10 @@ func (c *IdempotencyConfig) validate(fail failFunc) {
 	within(fail, "Idempotency.QueryTTL", c.QueryTTL, shortest, maxKeyTTL)
 }
 
-// claims is the configuration of the room that keeps keys.
-func (c *IdempotencyConfig) claims(logger *slog.Logger) claims.Config {
+// claims is the configuration of what keeps keys.
+func (c *IdempotencyConfig) claims(schema *ast.Schema, logger *slog.Logger) claims.Config {
 	return claims.Config{
+		Schema:  schema,
 		Headers: c.Headers, Required: c.Keys == KeysRequired, ReuseAsNew: c.ReuseAsNew, RefuseAbandoned: c.RefuseAbandoned,
 		MutationTTL: c.MutationTTL, QueryTTL: c.QueryTTL, Lease: c.Lease,
 		MaxAnswer: max(0, c.MaxAnswer), Codec: c.Codec, Answers: c.Answers, Logger: logger,

@@ -52,7 +52,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		return err
 	}
 	e.estimator, e.reporter = estimator, reporter
-	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Observe.Logger))
+	e.claims = claims.New(e.cfg.Idempotency.claims(schema.Schema(), e.cfg.Observe.Logger))
 	e.replays, e.answers = recent.NewCounter[string](replaySlots), recent.NewCounter[storedAnswers](answerSlots)
 	e.explained, e.warned = recent.NewCounter[string](explainSlots), recent.NewCounter[oddity](oddities)
 	e.stores = stores

@@ -15,6 +15,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/vektah/gqlparser/v2/ast"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/pending"
@@ -25,6 +27,8 @@ const MaxCodecRatio = 64
 
 // Config says how keys are kept. It has no defaults: those of package ratelimit have been filled in.
 type Config struct {
+	// Schema declares the types of variables.
+	Schema *ast.Schema
 	// Headers may carry the key, in the spelling of http.Header.
 	Headers []string
 	// Required says that a mutation without a key is a mistake.

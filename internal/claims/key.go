@@ -42,7 +42,8 @@ func (k *Keeper) Claim(opCtx *graphql.OperationContext, subject tiers.Subject, w
 	case uploads:
 		return nil, errUploadKey
 	}
-	fingerprint, err := idempotency.NewFingerprint(opCtx.RawQuery, opCtx.Operation.Name, opCtx.Variables)
+	fingerprint, err := idempotency.NewFingerprint(opCtx.RawQuery, opCtx.Operation.Name,
+		coerced(k.cfg.Schema, opCtx.Operation, opCtx.Variables))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", idempotency.ErrKeyInvalid, err)
 	}

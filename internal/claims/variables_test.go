@@ -1,0 +1,80 @@
+package claims_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/validator"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+const fingerprintSchema = `
+	scalar Any
+	input In { n: Int, ids: [ID!], inner: In, any: Any }
+	type Query { f(n: Int, x: Float, id: ID, s: String, any: Any, ns: [Int!], in: In): Int }`
+
+// fingerprintOf returns the fingerprint of a request with the JSON of its variables, as gqlgen decodes and coerces them.
+func fingerprintOf(t *testing.T, variables string) idempotency.Fingerprint {
+	t.Helper()
+	schema, err := gqlparser.LoadSchema(&ast.Source{Input: fingerprintSchema})
+	require.NoError(t, err)
+	const query = `query ($n: Int, $x: Float, $id: ID, $s: String, $any: Any, $ns: [Int!], $in: In) {
+		f(n: $n, x: $x, id: $id, s: $s, any: $any, ns: $ns, in: $in)
+	}`
+	doc, errs := gqlparser.LoadQueryWithRules(schema, query, nil)
+	require.Empty(t, errs)
+	var given map[string]any
+	decoder := json.NewDecoder(strings.NewReader(variables))
+	decoder.UseNumber()
+	require.NoError(t, decoder.Decode(&given))
+	values, err := validator.VariableValues(schema, doc.Operations[0], given)
+	require.NoError(t, err, variables)
+	keeper := claims.New(claims.Config{Schema: schema, Headers: []string{"Idempotency-Key"}, Logger: slog.New(slog.DiscardHandler)})
+	claim, err := keeper.Claim(&graphql.OperationContext{
+		RawQuery: query, Doc: doc, Operation: doc.Operations[0], Variables: values,
+		Headers: http.Header{"Idempotency-Key": {"key-of-a-request"}},
+	}, tiers.Subject{Tenant: "acme"}, false)
+	require.NoError(t, err)
+	return claim.Fingerprint
+}
+
+func TestAFingerprintReadsCoercedValues(t *testing.T) {
+	t.Parallel()
+	for _, same := range [][]string{
+		{`{"n": 2}`, `{"n": "2"}`, `{"n": "02"}`, `{"n": "+2"}`},
+		{`{"x": 2}`, `{"x": "2"}`, `{"x": 2.0}`, `{"x": 2e0}`, `{"x": "2.0"}`},
+		{`{"id": 2}`, `{"id": "2"}`},
+		{`{"ns": 2}`, `{"ns": "2"}`, `{"ns": [2]}`, `{"ns": ["2"]}`},
+		{`{"in": {"n": 2, "ids": [5], "inner": {"n": 3}}}`, `{"in": {"n": "2", "ids": "5", "inner": {"n": "03"}}}`},
+	} {
+		want := fingerprintOf(t, same[0])
+		for _, other := range same[1:] {
+			require.Equal(t, want, fingerprintOf(t, other), "%s and %s", same[0], other)
+		}
+	}
+}
+
+func TestValuesThatDifferHaveFingerprintsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[idempotency.Fingerprint]string{}
+	for _, variables := range []string{
+		`{}`, `{"n": null}`, `{"n": 2}`, `{"n": 3}`, `{"n": -2}`, `{"x": 2}`, `{"x": 2.5}`,
+		`{"id": "2"}`, `{"id": "02"}`, `{"s": "2"}`, `{"s": "02"}`, `{"s": "+2"}`,
+		`{"any": 2}`, `{"any": "2"}`, `{"any": [2]}`, `{"any": {"n": 2}}`, `{"any": {"n": "2"}}`,
+		`{"ns": []}`, `{"ns": [2]}`, `{"ns": [2, 2]}`, `{"in": {"n": 2}}`, `{"in": {"any": 2}}`, `{"in": {"any": "2"}}`,
+	} {
+		fingerprint := fingerprintOf(t, variables)
+		require.Empty(t, seen[fingerprint], variables)
+		seen[fingerprint] = variables
+	}
+}
