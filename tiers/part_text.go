@@ -13,6 +13,8 @@ const (
 	maxReadText = 64 << 10
 	// maxKeptText is how many of them are kept to be normalised: a character may be written in four times the bytes.
 	maxKeptText = 4 * maxPartText
+	// maxPasses is how often a text is folded at most, until nothing changes: capitals join marks, of which some may be left.
+	maxPasses = 4
 )
 
 // normalText returns one spelling of a text: compatibility characters, case, characters that nobody sees, blanks around it and
@@ -21,7 +23,14 @@ const (
 // What nobody sees is dropped before anything is cut. A text of which nothing else is read is empty: a server that drops it
 // would else take for one account what is cut at another place with each further one.
 func normalText(text string) string {
-	text = strings.TrimSpace(visible(fold(visible(text))))
+	text = visible(text)
+	for range maxPasses {
+		folded := strings.TrimSpace(visible(fold(text)))
+		if folded == text {
+			break
+		}
+		text = folded
+	}
 	if number, ok := wholeNumber(text); ok {
 		text = number
 	}
