@@ -266,6 +266,14 @@ func TestAPersonHasAHundredTokensThatHold(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.IssueToken(s.ctx(), by(operator), short)
 	require.NoError(t, err, "half of them have ended with one")
+	// Those that have ended by their time do not count either.
+	var full error
+	for range access.MaxTokens {
+		if _, full = s.IssueToken(s.ctx(), by(operator), short); full != nil {
+			break
+		}
+	}
+	require.ErrorIs(t, full, control.ErrTooManyTokens)
 	s.now = s.now.Add(time.Minute)
 	_, _ = s.issued(operator, short)
 }

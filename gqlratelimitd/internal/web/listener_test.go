@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -51,7 +52,7 @@ func cut(t *testing.T, conn net.Conn, want bool) {
 	}
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(within)))
 	_, err := conn.Read(make([]byte, 1))
-	require.Equal(t, want, err == io.EOF, "%v", err) //nolint:errorlint // It is that of the connection.
+	require.Equal(t, want, errors.Is(err, io.EOF), "%v", err)
 }
 
 func TestTheOldestConnectionGivesWay(t *testing.T) {
