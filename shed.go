@@ -47,7 +47,7 @@ func (e *Extension) shed(op *operation) bool {
 		return false
 	}
 	op.load = load{order: how.Order, floor: how.Floor, points: d.Points}
-	verdict := t.OfferAs(voiceOf(&d.Subject), d.Subject.Tenant, order, floor, d.Points)
+	verdict := t.Offer(d.Subject.Tenant, order, floor, d.Points)
 	if verdict.Shed {
 		d.Refuse(&decision.Refusal{Outcome: decision.Shed, RetryAfter: verdict.RetryAfter, ShedShare: verdict.Share})
 	}

@@ -64,12 +64,7 @@ func (t *Throttle) collect(ctx context.Context, now time.Time) beat {
 		t.feed(signalLatency, b.p99.Seconds(), t.cfg.Latency.Seconds(), true)
 	}
 	if t.cfg.Errors > 0 {
-		errors := 0.0
-		if b.failed > 1 {
-			// One operation alone says nothing.
-			errors = float64(b.failed) / float64(b.completed)
-		}
-		t.feed(signalErrors, errors, t.cfg.Errors, true)
+		t.feed(signalErrors, b.failures, t.cfg.Errors, true)
 	}
 	return b
 }

@@ -109,18 +109,28 @@ func (s *state) move(now int64, reports []told) {
 		what.most += s.room[order]
 	}
 	what.most = min(1, what.most)
-	what.pressure = trimmedMean(fresh)
+	what.pressure = pressureOf(fresh)
 	s.pressure = what.pressure
 	s.step(now, what)
 }
 
-// trimmedMean is the pressure of the fleet: the mean by weight, without the highest and the lowest tenth of the instances.
-func trimmedMean(reports []told) float64 {
+// pressureOf is the pressure of the fleet: the mean by weight, without the highest and the lowest tenth of the instances, and without one of each at least. No instance
+// weighs more than the second heaviest. Of two instances the lower pressure counts. So it is never beyond what the others say: none of them moves the share alone.
+func pressureOf(reports []told) float64 {
 	slices.SortStableFunc(reports, func(a, b told) int { return cmp.Compare(a.Pressure, b.Pressure) })
-	cut := len(reports) / 10
+	if len(reports) < 3 {
+		return reports[0].Pressure
+	}
+	heaviest, second := 0.0, 0.0
+	for i := range reports {
+		w := max(1, reports[i].Weight)
+		second = max(second, min(heaviest, w))
+		heaviest = max(heaviest, w)
+	}
+	cut := max(1, len(reports)/10)
 	sum, weight := 0.0, 0.0
 	for _, r := range reports[cut : len(reports)-cut] {
-		w := max(1, r.Weight)
+		w := min(second, max(1, r.Weight))
 		part := float64(w * r.Pressure)
 		sum += part
 		weight += w

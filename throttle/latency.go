@@ -46,9 +46,9 @@ func latencyOf(bucket int) time.Duration {
 }
 
 // p99 ends a beat and returns the 99th percentile of it, of the operations that have ended and of those that have not, by their
-// ages so far: of as many beats, at most five, as have a hundred, and whether that was the last one of these. It returns zero if there were no operations. One
-// operation alone says nothing.
-func (l *Latency) p99(running func(yield func(age time.Duration, n uint32))) (p99 time.Duration, over bool) {
+// ages so far: of as many beats, at most five, as have a hundred, and whether that was the last one of these. It returns zero if there were no operations. Two
+// operations alone say nothing.
+func (l *Latency) p99(running func(yield func(age time.Duration, n uint64))) (p99 time.Duration, over bool) {
 	total := uint64(0)
 	for i := range l.counts {
 		l.window[i] += l.counts[i].Swap(0)
@@ -59,9 +59,9 @@ func (l *Latency) p99(running func(yield func(age time.Duration, n uint32))) (p9
 	}
 	all := l.window
 	if running != nil {
-		running(func(age time.Duration, n uint32) {
-			all[latencyBucket(age)] += n
-			total += uint64(n)
+		running(func(age time.Duration, n uint64) {
+			all[latencyBucket(age)] += uint32(n) //nolint:gosec // So many do not run at once.
+			total += n
 		})
 	}
 	if over = total >= enough || l.beats >= longestWindow; over {
@@ -70,7 +70,7 @@ func (l *Latency) p99(running func(yield func(age time.Duration, n uint32))) (p9
 	if total == 0 {
 		return 0, over
 	}
-	above := max(1, uint64(float64(total)*(1-percentile)))
+	above := 2 * loudest(total, 1-percentile)
 	for i := latencyBuckets - 1; ; i-- {
 		n := uint64(all[i])
 		if n > above || i == 0 {

@@ -22,9 +22,10 @@ func TestLatencyAndWhatNeverEndsAreSignals(t *testing.T) {
 		cfg.Latency = 100 * time.Millisecond
 		one := running(t, cfg)
 		serve := func(seconds int, took time.Duration) {
-			for range seconds * 100 {
-				one.Offer("a", 1, 0.1, 1)
-				start := one.Begin("a")
+			for i := range seconds * 100 {
+				tenant := fmt.Sprint("t", i%10)
+				one.Offer(tenant, 1, 0.1, 1)
+				start := one.Begin(tenant)
 				if took < time.Minute {
 					time.AfterFunc(took, func() { one.End(start, false) })
 				}
@@ -52,8 +53,9 @@ func TestErrorsAreASignal(t *testing.T) {
 		cfg.Errors = 0.02
 		one := running(t, cfg)
 		for i := range 500 {
-			one.Offer("a", 1, 0.1, 1)
-			one.End(one.Begin("a"), i%5 == 0)
+			tenant := fmt.Sprint("t", i/5%50)
+			one.Offer(tenant, 1, 0.1, 1)
+			one.End(one.Begin(tenant), i%5 == 0)
 			time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
 		}
 		require.InDelta(t, math.Sqrt(math.Sqrt(10)), one.Status().Fleet.Pressure, 0.1)

@@ -109,12 +109,6 @@ const mostCost = 1 << 26
 // the tier asks for that is never shed, from 0 to 1: at 1 nothing is. cost is in points, and what costs nothing counts as a point. It takes no
 // memory.
 func (t *Throttle) Offer(tenant string, order int, floor float64, cost int64) Verdict {
-	return t.OfferAs(tenant, tenant, order, floor, cost)
-}
-
-// OfferAs is [Throttle.Offer] of a tenant whose operations are heard in the voice of another name, which [Throttle.Begin] is given: that of all who can have
-// as many tenants as they like, such as one for each address.
-func (t *Throttle) OfferAs(voice, tenant string, order int, floor float64, cost int64) Verdict {
 	place, fixed, cost := placeOf(order, floor, cost)
 	s := t.crowd(place).of(t.seed, tenant)
 	if s.floor.Load() != fixed {
@@ -135,7 +129,6 @@ func (t *Throttle) OfferAs(voice, tenant string, order int, floor float64, cost 
 		return Verdict{Share: sheds}
 	}
 	// Of what is shed as much would have run as of what was not.
-	t.flow.voices.sheds(voice, s.runs())
 	runs := int64(float64(cost) * s.runs())
 	s.offered.Add(runs)
 	t.count(place, fixed, runs)
@@ -213,11 +206,12 @@ func (t *Throttle) crowd(place int) *crowd {
 	return t.crowds[place].Load()
 }
 
-// Begin says that an operation of a tenant runs, and returns what [Throttle.End] is to be given, once. It takes no memory.
+// Begin says that an operation of a tenant runs, and returns what [Throttle.End] is to be given, once. Give all who can have as many tenants as they like, such as one
+// for each address, one name here. It takes no memory.
 func (t *Throttle) Begin(tenant string) Start { return t.flow.begin(tenant, t.cfg.Clock()) }
 
 // End says that an operation has ended, and whether it failed. Its time is a signal if [Config.Latency] is set, and its failure if
-// [Config.Errors] is. No tenant is that signal alone: see docs/adr/0097-a-tenant-does-not-speak-for-all.md. It takes no memory.
+// [Config.Errors] is. No tenant is that signal alone: see docs/adr/0099-three-speak-for-all.md. It takes no memory.
 func (t *Throttle) End(start Start, failed bool) { t.flow.end(start, t.cfg.Clock(), failed) }
 
 // Signal feeds in the value of a signal, and its target: the value above which there is too much load. It is for what grows as load does, such as

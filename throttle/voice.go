@@ -2,163 +2,202 @@ package throttle
 
 import (
 	"hash/maphash"
-	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// voices are what tenants say of the servers by how their operations go. A signal of all tenants must not be what one of them says: its operations may be slow, or fail,
-// because of what they ask for. So a tenant is heard up to a bound: of its operations loudest times the share that the signal bears, and one at least, count
-// as slow or as failed. Where the servers are overloaded everybody is slow, and the bound does not hide it.
-//
-// Its operations are those that it asks for. Of what runs a tenant that is not shed has a larger share the more is shed of others, and would keep them shed.
+// voices are what tenants say of the servers by how their operations go. A signal of all tenants must not be what one of them says, nor what two say: their operations
+// may be slow, or fail, because of what they ask for. So of a tenant at most half of what the signal bears counts as late or as failed, and one at least. Where the
+// servers are overloaded everybody is slow, and the bound does not hide it.
 //
 // Tenants share voices by a hash that nobody can foresee: two in one voice are heard as one.
 type voices struct {
 	seed maphash.Seed
 	all  [voiceSlots]voice
-	// shed is what was shed in this beat and would have run, in 1/floorWhole of an operation.
-	shed atomic.Uint64
-	// kept is the share of what was asked for that has run in the last beat with operations, as bits of a float64.
-	kept atomic.Uint64
+	took Latency
+	// ended is how many have ended in this window.
+	ended atomic.Uint64
+	// target is that of the latency, and bears the share of failures that is borne, zero where nobody looks.
+	target time.Duration
+	bears  float64
+	// near is the first bucket of the latency that has the share come back slower, and late the first one above the target.
+	near, late int
+
+	// What follows, and the numbers of each voice that are no atomics, are under mu. failed is how many failures of this window count.
+	mu     sync.Mutex
+	failed uint64
+	// swept is the last second that has nothing of the one before it in its place.
+	swept int64
 }
 
 const (
-	voiceSlots = 2048
-	loudest    = 10
+	voiceSlots   = 1024
+	runningSlots = 64
 )
 
-// What runs counts by its age for as long as its generation does: between 48 and 64 seconds.
-const (
-	generations       = 4
-	generationSeconds = runningSlots / generations
-)
-
-// generationOf is the generation of what begins in a second.
-func generationOf(second int64) int64 { return second / generationSeconds }
-
-// voice is what was heard of a tenant since the window of the latency began.
+// voice is what was heard of a tenant.
 type voice struct {
-	// asked is what it asked for, in 1/floorWhole of an operation: what has begun, and what was shed and would have run.
-	asked atomic.Uint64
-	// slow and failed are how many of those that ended count as such.
-	slow, failed atomic.Int32
-	// aging is how many of its operations run that count by their age, by their generation.
-	aging [generations]atomic.Int32
-	// most says that it asked for half of all in the window before.
-	most atomic.Bool
+	// heard is how many of those that ended in this window count as near the target and as late, and failed how many as failures.
+	heard  [2]uint64
+	failed uint64
+	// last is the second after the one in which an operation has begun last, zero if none has.
+	last atomic.Int64
+	// running is how many run by the second in which they began. What never ends leaves it after a minute.
+	running [runningSlots]atomic.Int32
 }
+
+func newVoices(seed maphash.Seed, target time.Duration, bears float64) *voices {
+	v := &voices{seed: seed, target: target, bears: bears, near: latencyBuckets, late: latencyBuckets}
+	if target <= 0 {
+		return v
+	}
+	of := func(bucket int) float64 { return pressure(latencyOf(bucket).Seconds(), target.Seconds(), true) }
+	for v.late > 0 && of(v.late-1) > 1 {
+		v.late--
+	}
+	for v.near = v.late; v.near > 0 && of(v.near-1) > calm-recovery/easing; {
+		v.near--
+	}
+	return v
+}
+
+// classOf is 0 of what is near the target, 1 of what is late, and false of what is neither.
+func (v *voices) classOf(took time.Duration) (class int, bounded bool) {
+	bucket := latencyBucket(took)
+	if bucket >= v.late {
+		return 1, true
+	}
+	return 0, bucket >= v.near
+}
+
+// unheard is what counts in the place of what is beyond the bound.
+func (v *voices) unheard() time.Duration { return v.target / 4 }
 
 func (v *voices) of(tenant string) *voice {
 	return &v.all[maphash.String(v.seed, tenant)%voiceSlots]
 }
 
-// sheds counts an operation that was shed, and would have run by a share.
-func (v *voices) sheds(tenant string, runs float64) {
-	n := uint64(runs * floorWhole)
-	v.of(tenant).asked.Add(n)
-	v.shed.Add(n)
+// loudest is how many of so many operations count of one voice, where the signal bears a share of them. Three voices are heard, and two are not.
+func loudest(operations uint64, bears float64) uint64 {
+	return max(1, uint64(float64(operations)*bears/2))
 }
 
-// ran ends a beat in which so many operations have begun.
-func (v *voices) ran(begun uint64) {
-	shed := v.shed.Swap(0)
-	if begun > 0 {
-		ran := float64(begun) * floorWhole
-		v.kept.Store(math.Float64bits(ran / (ran + float64(shed))))
+// begin says that an operation of the voice runs since a second.
+func (v *voice) begin(second int64) {
+	if v.last.Load() != second+1 {
+		v.last.Store(second + 1)
 	}
+	v.running[second%runningSlots].Add(1)
 }
 
-// reset begins a window.
-func (v *voices) reset() {
-	total := uint64(0)
-	for i := range v.all {
-		total += v.all[i].asked.Load()
-	}
-	for i := range v.all {
-		one := &v.all[i]
-		asked := one.asked.Load()
-		if most := asked > 0 && 2*asked >= total; most != one.most.Load() {
-			one.most.Store(most)
-		}
-		if asked > 0 {
-			one.asked.Store(0)
-		}
-		if one.slow.Load() > 0 {
-			one.slow.Store(0)
-		}
-		if one.failed.Load() > 0 {
-			one.failed.Store(0)
-		}
-	}
+// silent reports whether nothing has begun for so long that all places are empty.
+func (v *voice) silent(second int64) bool {
+	last := v.last.Load()
+	return last == 0 || second-last > runningSlots+2
 }
 
-// forget has nothing of a generation count by its age any more, so that another one can have its place.
-func (v *voices) forget(generation int64) {
-	for i := range v.all {
-		if aging := &v.all[i].aging[generation%generations]; aging.Load() > 0 {
-			aging.Store(0)
-		}
+// end says at a second that one has ended.
+func (v *voice) end(began, second int64) {
+	if second+2 >= began+runningSlots {
+		// Its place is that of another second.
+		return
 	}
-}
-
-// bound is how many operations of a voice are heard, where the signal bears a share of them. One alone says nothing, so that who asks for most of what there is, however
-// little that is, is heard twice.
-func (v *voices) bound(one *voice, bears float64) int64 {
-	least := 1.0
-	if one.most.Load() {
-		least = 2
-	}
-	asked := float64(one.asked.Load()) / floorWhole
-	return int64(max(least, loudest*bears*asked*math.Float64frombits(v.kept.Load())))
-}
-
-// runs is how many operations of a voice count by their age.
-func (v *voice) runs() (n int64) {
-	for i := range v.aging {
-		n += int64(v.aging[i].Load())
-	}
-	return n
-}
-
-// begin reports whether the operation counts by its age while it runs.
-func (v *voices) begin(one *voice, generation int64) bool {
-	one.asked.Add(floorWhole)
-	aging := &one.aging[generation%generations]
-	aging.Add(1)
-	if one.runs()+int64(one.slow.Load()) <= v.bound(one, 1-percentile) {
-		return true
-	}
-	lower(aging)
-	return false
-}
-
-// end is what an operation counts that took so long: less than the target if enough of the tenant are above it.
-func (v *voices) end(one *voice, took, target time.Duration) time.Duration {
-	if target <= 0 || took <= target {
-		return took
-	}
-	if int64(one.slow.Add(1))+one.runs() <= v.bound(one, 1-percentile) {
-		return took
-	}
-	one.slow.Add(-1)
-	return target / 2
-}
-
-// fails reports whether a failure counts. bears is the share of failures that the servers bear, zero if nobody looks at it.
-func (v *voices) fails(one *voice, bears float64) bool {
-	if bears <= 0 || int64(one.failed.Add(1)) <= v.bound(one, bears) {
-		return true
-	}
-	one.failed.Add(-1)
-	return false
-}
-
-// lower takes one from a counter that may have been set to zero meanwhile.
-func lower(counter *atomic.Int32) {
-	for n := counter.Load(); n > 0; n = counter.Load() {
-		if counter.CompareAndSwap(n, n-1) {
+	for counter := &v.running[began%runningSlots]; ; {
+		n := counter.Load()
+		if n <= 0 || counter.CompareAndSwap(n, n-1) {
 			return
 		}
 	}
+}
+
+// hear takes in how an operation of a voice went.
+func (v *voices) hear(one *voice, took time.Duration, failed bool) {
+	ended := v.ended.Add(1)
+	class, bounded := v.classOf(took)
+	if !bounded && !failed {
+		v.took.Observe(took)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if bounded {
+		if one.heard[class] < loudest(ended, 1-percentile) {
+			one.heard[class]++
+		} else {
+			took = v.unheard()
+		}
+	}
+	v.took.Observe(took)
+	if failed && one.failed < loudest(ended, v.bears) {
+		one.failed++
+		v.failed++
+	}
+}
+
+// take ends a beat. It returns the percentile of the latency, and the share of failures.
+func (v *voices) take(now time.Duration) (p99 time.Duration, failures float64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sweep(int64(now / time.Second))
+	ended := v.ended.Load()
+	p99, over := v.took.p99(func(yield func(time.Duration, uint64)) { v.ages(now, ended, yield) })
+	// One tenant alone says nothing, nor do two.
+	if v.failed > 2 {
+		failures = float64(v.failed) / float64(ended)
+	}
+	if over {
+		v.ended.Store(0)
+		v.failed = 0
+		for i := range v.all {
+			v.all[i].heard, v.all[i].failed = [2]uint64{}, 0
+		}
+	}
+	return p99, failures
+}
+
+// ages yields what runs by how old it is at least. Of what is late each voice has its bound, the oldest first.
+func (v *voices) ages(now time.Duration, ended uint64, yield func(age time.Duration, n uint64)) {
+	second, part := int64(now/time.Second), now%time.Second
+	oldest := min(second, runningSlots-3)
+	var runs [voiceSlots]uint64
+	for i := range v.all {
+		for age := int64(1); age <= oldest && !v.all[i].silent(second); age++ {
+			runs[i] += uint64(max(0, v.all[i].running[(second-age)%runningSlots].Load())) //nolint:gosec // It is not negative.
+		}
+		ended += runs[i]
+	}
+	bound := loudest(ended, 1-percentile)
+	for i := range v.all {
+		left := [2]uint64{bound - min(bound, v.all[i].heard[0]), bound - min(bound, v.all[i].heard[1])}
+		for age := oldest; age >= 1 && runs[i] > 0; age-- {
+			n := uint64(max(0, v.all[i].running[(second-age)%runningSlots].Load())) //nolint:gosec // It is not negative.
+			// Those that began in that second are at least as old as the second is over.
+			took := time.Duration(age-1)*time.Second + part
+			class, bounded := v.classOf(took)
+			if !bounded {
+				yield(took, n)
+				continue
+			}
+			heard := min(n, left[class])
+			left[class] -= heard
+			yield(took, heard)
+			yield(v.unheard(), n-heard)
+		}
+	}
+}
+
+// sweep makes room for the two seconds to come.
+func (v *voices) sweep(second int64) {
+	if v.swept == 0 {
+		v.swept = second
+	}
+	for next := max(v.swept, second+2-runningSlots) + 1; next <= second+2; next++ {
+		for i := range v.all {
+			if !v.all[i].silent(second) {
+				v.all[i].running[next%runningSlots].Store(0)
+			}
+		}
+	}
+	v.swept = max(v.swept, second+2)
 }

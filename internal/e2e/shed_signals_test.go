@@ -48,8 +48,8 @@ func TestAnOperationWhoseClientHasGoneHasNotFailed(t *testing.T) {
 
 func TestAllWhomNobodyKnowsAreOneVoiceOfTheThrottle(t *testing.T) {
 	t.Parallel()
-	// Each address asks once, for what fails: a quarter of all operations, where one in fifty may. Of one voice the fifth of what it asks for counts. The pressure is the
-	// fourth root of how many times too many count: 1.9 of all, and at most 1.5 of one voice, of which two count at least, in beats that are busy enough.
+	// Each address asks once, for what fails: a quarter of all operations, where one in fifty may. The pressure is the fourth root of how many times too many count: 1.9 of
+	// all. One voice is none.
 	const between, enough = 1.6, 40
 	for name, anonymous := range map[string]bool{"known": false, "anonymous": true} {
 		t.Run(name, func(t *testing.T) {

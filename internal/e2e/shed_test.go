@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -212,9 +213,11 @@ func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
 		}
 	})
 	s.centre.admit()
-	// A beat in which one operation has failed, or none, says nothing, and a pressure is that of more beats than one.
+	// Three tenants say something, and a pressure is that of more beats than one.
+	asked := 0
 	require.Eventually(t, func() bool {
-		require.Equal(t, http.StatusOK, s.post(request{Query: `{ __typename }`}).Status)
+		asked++
+		require.Equal(t, http.StatusOK, s.post(request{Query: `{ __typename }`, Tenant: fmt.Sprint("tenant", asked%20)}).Status)
 		r := s.centre.seen()
 		return r.Admitted > 0 && r.Completed > 0 && r.Offered[0] > 0 && r.Pressure > 1.1
 	}, redistest.Patience, 10*time.Millisecond)

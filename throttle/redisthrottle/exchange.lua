@@ -133,21 +133,30 @@ local function move()
     end
     most = most + state[8 + order]
   end
-  -- The mean by weight, without the highest and the lowest tenth.
+  -- That of pressureOf.
   table.sort(fresh, function(a, b)
     if a[3] ~= b[3] then
       return a[3] < b[3]
     end
     return a.name < b.name
   end)
-  local cut = math.floor(#fresh / 10)
-  local sum, weight = 0, 0
-  for i = 1 + cut, #fresh - cut do
-    local w = math.max(1, fresh[i][4])
-    sum = sum + w * fresh[i][3]
-    weight = weight + w
+  state[5] = fresh[1][3]
+  if #fresh > 2 then
+    local heaviest, second = 0, 0
+    for _, r in ipairs(fresh) do
+      local w = math.max(1, r[4])
+      second = math.max(second, math.min(heaviest, w))
+      heaviest = math.max(heaviest, w)
+    end
+    local cut = math.max(1, math.floor(#fresh / 10))
+    local sum, weight = 0, 0
+    for i = 1 + cut, #fresh - cut do
+      local w = math.min(second, math.max(1, fresh[i][4]))
+      sum = sum + w * fresh[i][3]
+      weight = weight + w
+    end
+    state[5] = sum / weight
   end
-  state[5] = sum / weight
   step(state[5], admitted, completed, math.min(1, most))
 end
 

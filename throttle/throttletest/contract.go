@@ -61,6 +61,7 @@ func Run(t *testing.T, start func(t *testing.T, clock *Clock) throttle.Centre) {
 		{"fewer than half of the instances with signals are too few", (*scene).half},
 		{"the share is never larger than floors leave", (*scene).floors},
 		{"the highest and the lowest tenth of the instances are not heard", (*scene).outliers},
+		{"no instance is heard beyond what the others say", (*scene).alone},
 		{"an instance weighs what it admits", (*scene).weights},
 		{"who leaves is not counted, nor who is silent for ten seconds", (*scene).leaves},
 		{"a clock that is set back neither freezes the share nor moves it", (*scene).setBack},

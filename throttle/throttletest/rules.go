@@ -138,11 +138,38 @@ func (s *scene) outliers() {
 }
 
 func (s *scene) weights() {
-	heavy, light := report("a", 2), report("b", 0)
-	heavy.Weight, light.Weight = 300, 100
-	s.tell(heavy)
+	for i, pressure := range []float64{0, 1, 2, 9} {
+		r := report(fmt.Sprint("i", i), pressure)
+		r.Weight = 300
+		if pressure == 1 {
+			r.Weight = 100
+		}
+		s.tell(r)
+	}
 	s.clock.Add(throttle.Beat)
-	s.near(1.5, s.tell(light).Pressure, "the pressure of the fleet")
+	highest := report("i3", 9)
+	highest.Weight = 300
+	s.near(1.75, s.tell(highest).Pressure, "the pressure of the fleet")
+}
+
+func (s *scene) alone() {
+	// The first of them is the others, and the second is the one that speaks against them.
+	for _, said := range []struct{ others, one float64 }{{0.5, 16}, {2, 0}} {
+		for fleet := 2; fleet <= 12; fleet++ {
+			if fleet == 2 && said.one < said.others {
+				// Of two the lower one counts.
+				continue
+			}
+			s.clock.Add(time.Minute)
+			liar := report("liar", said.one)
+			liar.Weight = 1e300
+			s.tell(liar)
+			for i := range fleet - 1 {
+				s.tell(report(fmt.Sprint("i", i), said.others))
+			}
+			s.near(said.others, s.beat(liar).Pressure, fmt.Sprintf("the pressure of a fleet of %d", fleet))
+		}
+	}
 }
 
 func (s *scene) leaves() {
