@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -22,7 +23,10 @@ func (op *operation) claims(opCtx *graphql.OperationContext) error {
 	if op.extension.cfg.Idempotency.Keys == KeysIgnored {
 		return nil
 	}
-	claim, err := op.extension.claims.Claim(opCtx, d.Subject, inbound.Upgrades(opCtx.Headers))
+	webSocket := inbound.Upgrades(opCtx.Headers)
+	d.KeyIgnored = d.Subject.Anonymous && opCtx.Operation.Operation != ast.Subscription &&
+		op.extension.claims.Carries(opCtx.Headers, opCtx.Extensions, webSocket)
+	claim, err := op.extension.claims.Claim(opCtx, d.Subject, webSocket)
 	if err == nil && op.claimable(d.Points) {
 		op.claim, d.Keyed = claim, claim != nil
 	}

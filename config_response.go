@@ -45,8 +45,7 @@ type ResponseConfig struct {
 
 // HeaderForm is a set of dialects of the rate limit headers. Retry-After is written whatever it is.
 //
-// A header that has one number for everything is about one limit: the one that refused, and where none
-// did, the one that stands at the top of extensions.rateLimit. Its Reset is the time until the refused
+// A header that has one number for everything is about one limit: the one that stands at the top of extensions.rateLimit. Its Reset is the time until the refused
 // operation can pass, and where nothing was refused the time until the limit is full again. What remains
 // is rounded down, times are rounded up.
 type HeaderForm uint8

@@ -165,6 +165,9 @@ func asksForAll(opCtx *graphql.OperationContext, rules *tiers.Rules) bool {
 func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation) *graphql.Response {
 	d := &op.decision
 	asked, err := costRequestOf(opCtx)
+	// A refusal costs nothing, and would else tell the price to whoever may not ask for it.
+	hides := (err != nil || asked == costValidate) && !op.decision.Rules.CostValidate
+	d.Hide.Cost = d.Hide.Cost || hides
 	if err != nil {
 		d.Refuse(&decision.Refusal{Outcome: decision.CostRequestInvalid, Detail: err.Error()})
 		return nil

@@ -24,7 +24,8 @@ type RateLimit struct {
 	// remains is reported as it will be then. Zero means that nothing is, or that a stream does not know yet.
 	Refunded int64 `json:"refunded,omitempty"`
 	// Limit is the name of the limit that a client should pace itself by, which the next fields are about: the one with the smallest
-	// remaining share of those that count points, so that Cost and Remaining can be compared; where none does, of all. It is one of
+	// remaining share of those that count points, so that Cost and Remaining can be compared; where none does, of all. In a refusal it is
+	// the one that refused. It is one of
 	// those that refuse; where none does, of those in mode warn, or else in mode shadow. If no limit was judged, or soft ones
 	// alone, it is absent from the response with all that is about it, and empty here.
 	Limit string `json:"limit,omitempty"`
@@ -68,6 +69,8 @@ type RateLimit struct {
 	StoreUnavailable bool `json:"storeUnavailable,omitempty"`
 	// Approximate says that servers hold parts of the limit above, so that others may have used some of Remaining.
 	Approximate bool `json:"approximate,omitempty"`
+	// KeyIgnored says, for a person, why the idempotency key of an anonymous caller was ignored. Empty means that it was not.
+	KeyIgnored string `json:"idempotencyKeyIgnored,omitempty"`
 }
 
 // Warning says what an operation that ran would have been refused with if it were enforced already.

@@ -52,6 +52,8 @@ type Decision struct {
 	Mode     bucket.Mode
 	// Keyed says that the store was given an idempotency key.
 	Keyed bool
+	// KeyIgnored says that the operation carries an idempotency key of an anonymous caller, which is ignored.
+	KeyIgnored bool
 	// Correctable says that what the operation comes to can change what it is charged.
 	Correctable bool
 	// Counted says that what the operation comes to is added up whether or not it is Correctable.

@@ -25,7 +25,7 @@ func TestTheLimiterAllocatesNoMoreOfARequestThanItDid(t *testing.T) { //nolint:p
 	}{
 		{"short", tellingOne, 16, 2880},
 		{"short, without headers", func(cfg *ratelimit.Config) { cfg.Response.Headers = ratelimit.HeadersNone }, 14, 2820},
-		{"full", tellingAll, 19, 4540},
+		{"full", tellingAll, 19, 4600},
 		{"short, told to an observer once in a hundred", observedNowAndThen, 16, 2910},
 		{"short, with refunds", refunding, 21, 3540},
 		{"short, with a throttle", throttling, 16, 2910},

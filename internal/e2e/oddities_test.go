@@ -91,6 +91,21 @@ func TestASizeThatIsNoNumberIsLoggedAtTheStart(t *testing.T) {
 	require.Equal(t, 1, log.said(line))
 }
 
+func TestAnAnonymousCallerWithAKeyIsToldThatItIsIgnored(t *testing.T) {
+	t.Parallel()
+	anonymous := true
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Subject = func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
+			return ratelimit.Subject{Tenant: "free", Anonymous: anonymous}, nil
+		}
+	})
+	const key = "idempotencyKeyIgnored"
+	require.Contains(t, f.post(request{Query: cheapQuery, Key: testKey}).rateLimit(t), key)
+	require.NotContains(t, f.post(request{Query: cheapQuery}).rateLimit(t), key)
+	anonymous = false
+	require.NotContains(t, f.post(request{Query: cheapQuery, Key: testKey}).rateLimit(t), key)
+}
+
 func TestAnOverrideRecordThatChangesNothingIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	f, log := logging(t, nil)

@@ -26,7 +26,7 @@ func Extension(d *decision.Decision) any {
 	}
 	o := look(d)
 	top, hides, full := o.top, d.Hide != (tiers.Hide{}), asked || o.tellsAll(d)
-	if !full && !hides && top != nil && !d.StoreAway() && d.Outcome != decision.Replayed {
+	if !full && !hides && top != nil && !d.StoreAway() && d.Outcome != decision.Replayed && !d.KeyIgnored {
 		return short(d, top)
 	}
 	all := whole(d, top)
@@ -56,6 +56,14 @@ type shortRateLimit struct {
 	ResetAfter float64 `json:"resetAfter"`
 
 	Approximate bool `json:"approximate,omitempty"`
+}
+
+// keyIgnored says why the key of the client is ignored, empty if it is not.
+func keyIgnored(d *decision.Decision) string {
+	if !d.KeyIgnored {
+		return ""
+	}
+	return "you are anonymous, and others may send the same key: a retry runs and is charged again"
 }
 
 func short(d *decision.Decision, top *bucket.LimitState) shortRateLimit {
@@ -109,6 +117,7 @@ func whole(d *decision.Decision, top *bucket.LimitState) ratelimitclient.RateLim
 		StoreUnavailable: d.StoreAway(),
 		Validated:        d.Outcome == decision.Validated,
 		Breakdown:        breakdownOf(d.Breakdown),
+		KeyIgnored:       keyIgnored(d),
 	}
 	for i := range d.Limits {
 		e.Limits[i] = limit(d, &d.Limits[i])

@@ -111,7 +111,7 @@ func draft10(d *decision.Decision, header http.Header, known *Policies, snapshot
 
 // plain sets the headers that are about one limit.
 func plain(d *decision.Decision, header http.Header, forms Form, now time.Time) {
-	l := singled(d)
+	l := look(d).top
 	if l == nil {
 		return
 	}
@@ -141,20 +141,6 @@ func plain(d *decision.Decision, header http.Header, forms Form, now time.Time) 
 			header[prefixLegacy+"Used"] = []string{strconv.FormatInt(l.Limit.Capacity-l.Remaining, 10)}
 		}
 	}
-}
-
-// singled is the limit that a client is told of where it is told of one: the one that refused, or else the
-// tightest that it paces itself by. It is nil if there is none.
-func singled(d *decision.Decision) *bucket.LimitState {
-	if d.Refusal != nil && d.Refusal.Limit != nil {
-		for i := range d.Limits {
-			l := &d.Limits[i]
-			if l.Owner == d.Refusal.Owner && l.Limit.Name == d.Refusal.Limit.Name {
-				return l
-			}
-		}
-	}
-	return look(d).top
 }
 
 // appendState appends an item of RateLimit, such as "minute";r=50;t=1. Of a limit that refused, t is the

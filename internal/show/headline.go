@@ -12,9 +12,9 @@ type outlook struct {
 	// mode is the strictest one of the limits: clients pace themselves by those that refuse, since for any other they would
 	// wait for nothing, and only where none does by what is to come.
 	mode bucket.Mode
-	// top is the limit that stands at the top of the extension, and wherever a client is told of one: the tightest that counts
-	// points, so that the price of an operation can be compared with what remains, and of any unit where none does. It is nil
-	// if there is none. Its numbers are those of the store (LimitState.show of package bucket).
+	// top is the limit that stands at the top of the extension, and wherever a client is told of one: the one that refused, or
+	// else the tightest that counts points, so that the price of an operation can be compared with what remains, and of any unit
+	// where none does. It is nil if there is none. Its numbers are those of the store (LimitState.show of package bucket).
 	top *bucket.LimitState
 	// tightest is that of any unit.
 	tightest *bucket.LimitState
@@ -45,7 +45,24 @@ func look(d *decision.Decision) outlook {
 	if o.top == nil {
 		o.top = o.tightest
 	}
+	if refused := refusing(d); refused != nil {
+		o.top = refused
+	}
 	return o
+}
+
+// refusing is the limit that refused the operation, nil if none did, or if it is none that the client is told of.
+func refusing(d *decision.Decision) *bucket.LimitState {
+	if d.Refusal == nil || d.Refusal.Limit == nil {
+		return nil
+	}
+	for i := range d.Limits {
+		l := &d.Limits[i]
+		if l.Owner == d.Refusal.Owner && l.Limit.Name == d.Refusal.Limit.Name {
+			return l
+		}
+	}
+	return nil
 }
 
 // spared reports whether the operation pays nothing to a limit, because a rule stands in its place.

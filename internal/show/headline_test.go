@@ -131,3 +131,27 @@ func TestAShortAnswerHasAtMost195BytesAtTheLargestNumbersAnd28MoreWherePointsCom
 	d.Mode, d.ShowShadow = bucket.Shadow, true
 	require.Len(t, tell(t, d).extension, 195+28+len(`"level":"operation","mode":"shadow",`)+(64-len("minute"))+(64-len("points")))
 }
+
+// The numbers of A5: the requests were used up, and the answer spoke of the points.
+func TestTheLimitThatRefusedStandsAtTheTop(t *testing.T) {
+	t.Parallel()
+	minute, requests := left("minute", bucket.Points, 1000, 926), left("requests", bucket.Requests, 60, 0)
+	requests.Exceeded = true
+	d := ran(minute, requests)
+	d.Refuse(&decision.Refusal{Outcome: decision.Limited, Limit: requests.Limit, Owner: requests.Owner})
+	require.Contains(t, tell(t, d).extension, `"limit":"requests","unit":"requests","capacity":60,"remaining":0,`)
+	header := http.Header{}
+	show.Headers(header, d, show.Draft6, &show.Policies{}, nil)
+	require.Equal(t, "60", header.Get("RateLimit-Limit"))
+}
+
+func TestAnAnonymousCallerIsToldThatItsKeyIsIgnored(t *testing.T) {
+	t.Parallel()
+	for _, full := range []bool{false, true} {
+		d := ran(left("minute", bucket.Points, 1000, 900))
+		d.Full = full
+		require.NotContains(t, tell(t, d).extension, "idempotencyKeyIgnored")
+		d.KeyIgnored = true
+		require.Contains(t, tell(t, d).extension, `"idempotencyKeyIgnored":"you are anonymous`)
+	}
+}
