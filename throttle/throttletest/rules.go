@@ -141,8 +141,12 @@ func (s *scene) weights() {
 	for i, pressure := range []float64{0, 1, 2, 9} {
 		r := report(fmt.Sprint("i", i), pressure)
 		r.Weight = 300
-		if pressure == 1 {
+		switch pressure {
+		case 1:
 			r.Weight = 100
+		case 2:
+			// It counts as the second heaviest.
+			r.Weight = 1e300
 		}
 		s.tell(r)
 	}
