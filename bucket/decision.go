@@ -131,7 +131,7 @@ func (s *LimitState) show(r *rule, spent state.Spent, now int64) {
 	level := r.Level(spent, now)
 	s.Remaining = r.Remaining(level)
 	s.Overdraft = r.Overdraft(level)
-	s.Mixed = spent.Other != nil
+	s.Mixed, s.Approximate = spent.Other != nil, spent.Held
 	s.ResetAfter = milliseconds(r.Reset(spent, now))
 	if s.WindowEnd = spent.End; spent.Other != nil && r.Tag != state.TokenBucket {
 		e := spent.Other.At(now)

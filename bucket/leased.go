@@ -18,8 +18,8 @@ type LeaseMode uint8
 const (
 	// LeaseOff asks the store for each take.
 	LeaseOff LeaseMode = iota
-	// LeaseAuto leases for a tenant that is busy in this process: from 50 takes a second on, until it has been no more than 10 a second for 5 s;
-	// and only while a part is worth having: three quarters of the capacity, divided by the holders, are 32 times the largest amount.
+	// LeaseAuto leases for a tenant that is busy in this process, from 50 takes a second on, and for one of which the store refuses a take because
+	// other processes hold the limit: it has a part in that. It does so until the tenant has been no more than 10 a second for 5 s.
 	LeaseAuto
 	// LeaseAlways leases from the first take on, until there was none for 5 s.
 	LeaseAlways
@@ -38,8 +38,8 @@ const (
 	// hotShared and coldShared are the same of a bucket that is leased by itself: what is leased costs about a call a second.
 	hotShared  = 5
 	coldShared = 1
-	// leastParts is how many of the largest amounts a part has to hold.
-	leastParts = 32
+	// leastLeased is the smallest capacity that is leased where [LeaseAuto] says so: three quarters of it are 32 of the smallest amounts.
+	leastLeased = 43
 	// maxLeased is of how many tenants a process leases at once.
 	maxLeased = 4096
 	// leaseLists, leaseLocks and heatSlots are how tenants are spread. A list has one lock: there are as many for each.
@@ -133,10 +133,19 @@ func (l *Leased) Take(ctx context.Context, take Take) (result Result, err error)
 	hash := l.hash(take.Tenant)
 	t := l.find(hash, take.Tenant, &Owner{})
 	if t == nil {
-		if l.allowed.Load() && l.isBusy(hash, take.Lease) {
+		if !l.allowed.Load() {
+			return l.LeaseStore.Take(ctx, take)
+		}
+		busy := l.isBusy(hash, take.Lease)
+		if busy {
 			l.begin(&take, l.leasable(&take))
 		}
-		return l.LeaseStore.Take(ctx, take)
+		result, err := l.LeaseStore.Take(ctx, take)
+		if !busy && take.Lease == LeaseAuto && result.Verdict == Limited && isHeld(&result) {
+			// Others hold nearly all that there is: what is asked for here has a part in it as well.
+			l.begin(&take, l.leasable(&take))
+		}
+		return result, err
 	}
 	d := debit{at: take.place(&t.policy.Owner)}
 	if d.at < 0 {
@@ -159,6 +168,16 @@ func (t *Take) place(owner *Owner) int {
 		}
 	}
 	return -1
+}
+
+// isHeld reports whether a limit of the tenant refuses of which instances hold something.
+func isHeld(result *Result) bool {
+	for i := range result.Limits {
+		if s := &result.Limits[i]; s.Owner == (Owner{}) && s.Exceeded && s.Approximate {
+			return true
+		}
+	}
+	return false
 }
 
 // isBusy counts a take of a tenant that is not leased, and reports whether there have been enough in this second. Tenants whose hashes meet are
@@ -202,7 +221,7 @@ func (l *Leased) leasable(take *Take) int {
 func (t *Take) divisible(b *Bucket) bool {
 	for j := range b.Limits.rules {
 		r := &b.Limits.rules[j]
-		if r.Soft || t.Lease == LeaseAuto && r.Tag == state.TokenBucket && !pays(r.Capacity, 1, b.asked(t.Amounts, r.limit.Unit)) {
+		if r.Soft || t.Lease == LeaseAuto && r.Tag == state.TokenBucket && r.Capacity < leastLeased {
 			return false
 		}
 	}
@@ -217,17 +236,9 @@ func (m LeaseMode) Unleasable(l *Limit) (why string) {
 		return ""
 	case l.Soft:
 		return "a soft limit has no end that could be divided; mode: shadow instead of soft fits"
-	case m == LeaseAuto && l.Window.Kind == TokenBucket && !pays(l.Capacity, 1, 1):
+	case m == LeaseAuto && l.Window.Kind == TokenBucket && l.Capacity < leastLeased:
 		return fmt.Sprintf("a capacity of %d is too small to be worth dividing; %d, or lease: always, fits", l.Capacity, leastLeased)
 	default:
 		return ""
 	}
-}
-
-// leastLeased is the smallest capacity of which a part pays.
-const leastLeased = (leastParts*4 + 2) / 3
-
-// pays reports whether a part of a capacity is worth having.
-func pays(capacity int64, holders int, largest int64) bool {
-	return state.Product(capacity, 3)/4/int64(max(1, holders)) >= state.Product(max(1, largest), leastParts)
 }

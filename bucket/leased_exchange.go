@@ -92,9 +92,6 @@ func (t *leasedTenant) receive(e *Exchange, sent int64, x *Exchanged) {
 	}
 	if t.holder.Receive(now, sent, &e.message, a, x.now) {
 		t.judgeRefusals(a, now)
-		if t.mode == LeaseAuto && !t.pays(a.Holders) {
-			t.bar()
-		}
 	}
 }
 
@@ -109,15 +106,4 @@ func (t *leasedTenant) judgeRefusals(a *state.ExchangeAnswer, now int64) {
 		}
 		*r = refusedAmount{}
 	}
-}
-
-// pays reports whether the parts of so many holders are worth having.
-func (t *leasedTenant) pays(holders int) bool {
-	for i := range t.limits.rules {
-		r := &t.limits.rules[i]
-		if r.Tag == state.TokenBucket && !r.Lenient && !pays(r.Capacity, holders, t.largest[i]) {
-			return false
-		}
-	}
-	return true
 }

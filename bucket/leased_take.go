@@ -254,7 +254,7 @@ func (t *leasedTenant) show(states []LimitState, d *debit, now int64, charged bo
 		level := t.holder.Level(i, d.now)
 		s := &states[i]
 		*s = LimitState{}
-		s.Owner, s.Limit, s.Overridden, s.Asked, s.Approximate = b.Owner, r.limit, r.overridden, t.amounts[i], true
+		s.Owner, s.Limit, s.Overridden, s.Asked = b.Owner, r.limit, r.overridden, t.amounts[i]
 		switch short := d.short>>i&1 == 1; {
 		case charged && !short:
 			s.Charged = s.Asked
@@ -262,6 +262,7 @@ func (t *leasedTenant) show(states []LimitState, d *debit, now int64, charged bo
 			t.exceed(s, i, d.now)
 		}
 		s.show(r, r.leftover(min(r.Capacity, level.Tokens+level.Left), level.Window), now)
+		s.Approximate = true
 		s.Held = max(0, min(level.Tokens, s.Remaining))
 	}
 }

@@ -114,7 +114,7 @@ func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (c
 		shown.Owner, shown.Limit, shown.Overridden, shown.Asked, shown.Charged = b.Owner, rule.limit, rule.overridden, amount, amount
 		shown.Remaining, shown.Overdraft = rule.Remaining(debt), rule.Overdraft(debt)
 		shown.ResetAfter, shown.WindowEnd = milliseconds(rule.Wait(debt)), 0
-		shown.Exceeded, shown.Never, shown.Mixed, shown.RetryAfter = false, false, false, 0
+		shown.Exceeded, shown.Never, shown.Mixed, shown.Approximate, shown.RetryAfter = false, false, false, false, 0
 	}
 	return changed, true
 }

@@ -114,7 +114,7 @@ type Tier struct {
 	// means none.
 	Usage string `yaml:"usage,omitempty" json:"usage,omitempty"`
 	// Lease says whether servers hold parts of the tenant's own limits and decide by these without asking the store for each operation:
-	// off, auto (while the tenant is busy, and a part is worth having) or always. Clients are then told what remains
+	// off, auto (while the tenant is busy) or always. Clients are then told what remains
 	// approximately. Empty means off.
 	Lease string `yaml:"lease,omitempty" json:"lease,omitempty"`
 	// Throttle is what the adaptive throttle does while servers are overloaded, where the server has one. Nil is shed first.

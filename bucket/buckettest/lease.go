@@ -267,20 +267,38 @@ var leaseTests = []test{
 		s.equal(f.instances[0].Stats().Tenants, 0, "tenants")
 		s.equal(s.remaining(buckets...)[0], int64(1000), "left")
 	}},
-	{"a tenant is busy from 50 takes a second on, if a part of its limit is worth having", func(s *scene) {
+	{"a tenant is leased from 50 takes a second on, or when others hold what it asks for", func(s *scene) {
 		f := s.fleet(2)
-		big, small := s.tenantOf(perSecond(1000)), s.tenantOf(perSecond(100))
-		for i, buckets := range [][]bucket.Bucket{big, small} {
-			for n := range 60 {
-				_, err := f.instances[i].Take(s.ctx, bucket.Take{Tenant: s.tenant, Buckets: buckets, Amounts: points(int64(3 * i)), Lease: bucket.LeaseAuto})
-				s.ok(err)
-				if leased := f.instances[i].Stats().Tenants; leased > 0 && n < 48 {
-					s.Fatalf("leased after %d takes", n)
-				}
+		buckets := s.tenantOf(perSecond(1000))
+		take := func(i int, n int64) bucket.Verdict {
+			result, err := f.instances[i].Take(s.ctx, bucket.Take{Tenant: s.tenant, Buckets: buckets, Amounts: points(n), Lease: bucket.LeaseAuto})
+			s.ok(err)
+			return result.Verdict
+		}
+		for n := range 60 {
+			take(0, 0)
+			if leased := f.instances[0].Stats().Tenants; leased > 0 && n < 48 {
+				s.Fatalf("leased after %d takes", n)
 			}
 		}
 		s.equal(f.instances[0].Stats().Tenants, 1, "busy tenants")
-		s.equal(f.instances[1].Stats().Tenants, 0, "busy tenants of a small limit")
+		take(0, 1)
+		for n := 0; take(1, 100) == bucket.Admitted; n++ {
+			s.equal(f.instances[1].Stats().Tenants, 0, "tenants of whom nothing was refused")
+			if n > 10 {
+				s.Fatal("nothing is refused")
+			}
+		}
+		s.equal(f.instances[1].Stats().Tenants, 1, "tenants of whom others hold something")
+	}},
+	{"what nobody holds is leased by nobody who is refused", func(s *scene) {
+		f := s.fleet(1)
+		buckets := s.tenantOf(perSecond(1000))
+		for range 20 {
+			_, err := f.instances[0].Take(s.ctx, bucket.Take{Tenant: s.tenant, Buckets: buckets, Amounts: points(300), Lease: bucket.LeaseAuto})
+			s.ok(err)
+		}
+		s.equal(f.instances[0].Stats().Tenants, 0, "tenants")
 	}},
 	{"a window admits no more than its limit, and the next one begins full", func(s *scene) {
 		f := s.fleet(2)

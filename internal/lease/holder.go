@@ -14,9 +14,9 @@ const (
 	Length = 2 * Second
 	// drift is by which part the clock of a holder may be slower than that of the store.
 	drift = 1000
-	// leastParts is how many amounts a limit has to have for one of them to be demand of a part that is smaller. Only the store can have what is larger: who
-	// asks for that and is refused draws nothing from those who ask for less.
-	leastParts = 32
+	// leastParts is how many amounts a limit has to have for one of them to be demand of a part that is smaller: a part of two of them is left to each
+	// of three holders. Only the store can have what is larger: who asks for that and is refused draws nothing from those who ask for less.
+	leastParts = 8
 	// shortest is the least time between an exchange that changed little and the one before.
 	shortest = 5 * Millisecond
 )

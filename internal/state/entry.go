@@ -202,7 +202,7 @@ func (r *Rule) Read(e *Entry, now int64) Spent {
 		return Spent{}
 	}
 	if e.Held != nil && r.Tag == TokenBucket {
-		return Spent{Debt: r.leasedDebt(e, now)}
+		return Spent{Debt: r.leasedDebt(e, now), Held: r.held == nil}
 	} else if e.Held != nil {
 		other := e.whole(now)
 		other.R = e.R

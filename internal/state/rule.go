@@ -56,6 +56,8 @@ type Spent struct {
 	// Other is the entry that is stored, if it is in other terms than those of the limit. The fields above are then
 	// what it counts, as if it had been charged in the terms of the limit. It does not change.
 	Other *Entry
+	// Held says that instances hold something of the token bucket, which counts as spent.
+	Held bool
 }
 
 // Decay returns the debt of a token bucket after the elapsed milliseconds. A negative time, of a clock that was set
