@@ -191,14 +191,15 @@ func TestThoseWhoWaitLongBehindSlowEndpointsKeepNobodyFromTheirTurn(t *testing.T
 		require.NoError(t, err)
 		// All attempts of a round end before the next one begins, and none arrives: 2000 are due before that of acme.
 		const rounds, atOnce = 120, 4
+		now := time.Now().Add(time.Second)
 		for range rounds {
-			due, err := d.Due(ctx, time.Now(), time.Minute, atOnce, 2)
+			due, err := d.Due(ctx, now, time.Minute, atOnce, 2)
 			require.NoError(t, err)
 			for _, r := range due {
 				if r.Endpoint == "a" {
 					return
 				}
-				r.Delivery = r.Delivery.After(webhook.Result{Outcome: webhook.Slow, Reason: webhook.ReasonTimeout}, time.Now(), 0)
+				r.Delivery = r.Delivery.After(webhook.Result{Outcome: webhook.Slow, Reason: webhook.ReasonTimeout}, now, 0)
 				require.NoError(t, d.Done(ctx, r))
 			}
 		}
