@@ -129,7 +129,7 @@ func (t *leasedTenant) debit(take *Take, d *debit) debited {
 		if n > r.Capacity {
 			return t.tooLarge(take, d)
 		}
-		t.amounts[i], t.largest[i] = n, max(t.largest[i], n)
+		t.amounts[i] = n
 	}
 	t.takes++
 	short, ok := t.holder.Take(d.now, t.amounts, t.store.now)

@@ -40,10 +40,9 @@ type leasedTenant struct {
 	// ended says that it is given back, or has nothing that can be leased: takes go to the store. It is not leased again before barred.
 	ended  bool
 	barred int64
-	// takes are those since counted, and quiet since when there are few. largest is the largest amount of each limit.
+	// takes are those since counted, and quiet since when there are few.
 	takes          int
 	counted, quiet int64
-	largest        []int64
 	refused        []refusedAmount
 	usage          leasedUsage
 	// counting is held by who has the store count.
@@ -74,7 +73,7 @@ func newLeasedTenant(l *Leased, name string, mode LeaseMode, b Bucket) *leasedTe
 func (t *leasedTenant) be(limits *Limits) {
 	t.limits, t.place = limits, 0
 	t.holder = lease.New(leasesOf(limits), newHolder)
-	t.amounts, t.largest, t.refused = make([]int64, limits.Len()), make([]int64, limits.Len()), make([]refusedAmount, limits.Len())
+	t.amounts, t.refused = make([]int64, limits.Len()), make([]refusedAmount, limits.Len())
 }
 
 // newHolder returns the random name of another holder.

@@ -178,9 +178,15 @@ func streams(r *http.Request) bool {
 	return err == nil && media == plainJSON
 }
 
-// isOperation says whether gqlgen can decode the body. It reads one value and nothing of what follows.
+// isOperation says whether gqlgen can decode the body.
 func isOperation(body []byte) bool {
+	_, ok := operationOf(body)
+	return ok
+}
+
+// operationOf decodes an operation as gqlgen does, and returns false where that fails: of any number, and one value and nothing of what follows.
+func operationOf(body []byte) (params graphql.RawParams, ok bool) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
-	return decoder.Decode(&graphql.RawParams{}) == nil
+	return params, decoder.Decode(&params) == nil
 }

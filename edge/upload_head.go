@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/99designs/gqlgen/graphql"
-
 	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/jsonvalue"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
@@ -83,9 +81,9 @@ func headOf(form *multipart.Reader) (h head, err error) {
 
 // nowhere returns a place that is not in the variables, or that lies within that of another file. A head that gqlgen cannot decode has none.
 func (h head) nowhere() (path string, found bool) {
-	var params graphql.RawParams
+	params, ok := operationOf(h.operations)
 	var places map[string][]string
-	if json.NewDecoder(bytes.NewReader(h.operations)).Decode(&params) != nil || json.NewDecoder(bytes.NewReader(h.places)).Decode(&places) != nil {
+	if !ok || json.NewDecoder(bytes.NewReader(h.places)).Decode(&places) != nil {
 		return "", false
 	}
 	// A place within that of another file is found when all have theirs, whichever comes first.

@@ -89,6 +89,7 @@ func TestAFileBelongsAtAPlaceInTheVariables(t *testing.T) {
 		{`{"f":null}`, []string{"f"}, false},
 		{`{"f":null}`, []string{"variables"}, false},
 		{`null`, []string{"variables.f"}, false},
+		{`{"f":[null],"x":1e400}`, []string{"variables.f.9"}, false},
 	} {
 		t.Run(fmt.Sprint(c.variables, c.paths), func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +122,7 @@ func TestNoPlaceOfAFileMakesTheServerPanic(t *testing.T) {
 		case kind < 4 && depth < 4:
 			return `{"a":` + value(depth+1) + `,"0":` + value(depth+1) + `}`
 		default:
-			return pick("null", "1", `"text"`, "true", "{}", "[]")
+			return pick("null", "1", "1e400", "-1e999", strings.Repeat("9", 400), `"text"`, "true", "{}", "[]")
 		}
 	}
 	ran := 0

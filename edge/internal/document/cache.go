@@ -109,6 +109,9 @@ func (c *Cache) Find(text string) *Entry {
 
 // Text returns the text of a hash, and false if there is none. It is no use of the document.
 func (c *Cache) Text(hash Hash) (text string, found bool) {
+	if c == nil {
+		return "", false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	entry, found := c.byHash[hash]
