@@ -34,24 +34,30 @@ func UserPart(user string) string { return partUser + user }
 // part returns the part of a rule's bucket that belongs to a value by which it is divided: a hash, because the
 // value may be a secret, and as long as its client likes.
 //
-// Values that a server could take for the same have one part ([normalText]), since another spelling would be a full budget for
+// Values that a server could take for the same have one part ([folder]), since another spelling would be a full budget for
 // the account that is attacked. Two values that are really two share a budget at worst.
-func (d division) part(value any) string {
-	p := parter{hash: sha256.New(), left: maxPartValues}
+//
+// It returns false if the operation has more to fold than it may.
+func (d division) part(value any, texts *folder) (part string, ok bool) {
+	p := parter{hash: sha256.New(), left: maxPartValues, texts: texts}
 	p.text(d.by)
 	p.value(value, 0)
+	if !texts.within() {
+		return "", false
+	}
 	sum := p.hash.Sum(nil)
 	prefix := partValue
 	if d.across {
 		prefix = partAcross
 	}
-	return prefix + hex.EncodeToString(sum[:16])
+	return prefix + hex.EncodeToString(sum[:16]), true
 }
 
 // parter hashes values, each with its kind and its length.
 type parter struct {
-	hash hash.Hash
-	left int
+	hash  hash.Hash
+	left  int
+	texts *folder
 }
 
 const (
@@ -70,19 +76,22 @@ func (p *parter) number(kind byte, n int) {
 }
 
 func (p *parter) text(text string) {
+	if !p.texts.spend(1 + len(text)/hashedForFolded) {
+		return
+	}
 	p.number(partText, len(text))
 	_, _ = p.hash.Write([]byte(text))
 }
 
 func (p *parter) value(value any, depth int) {
-	if p.left--; p.left < 0 || depth > maxPartDepth {
+	if p.left--; p.left < 0 || depth > maxPartDepth || !p.texts.within() {
 		return
 	}
 	switch value := value.(type) {
 	case nil:
 		p.number(partMissing, 0)
 	case string:
-		p.text(normalText(value))
+		p.text(p.texts.text(value))
 	case bool:
 		n := 0
 		if value {
@@ -90,7 +99,7 @@ func (p *parter) value(value any, depth int) {
 		}
 		p.number(partFlag, n)
 	case json.Number:
-		p.text(normalNumber(string(value)))
+		p.text(p.normalNumber(string(value)))
 	case map[string]any:
 		p.object(value, depth)
 	default:
@@ -99,6 +108,9 @@ func (p *parter) value(value any, depth int) {
 }
 
 func (p *parter) object(object map[string]any, depth int) {
+	if !p.texts.spend(len(object)) {
+		return
+	}
 	names := make([]string, 0, len(object))
 	for name, value := range object {
 		// Null and absent are the same.
@@ -127,7 +139,7 @@ func (p *parter) reflected(v reflect.Value, depth int) {
 	case v.CanFloat():
 		p.text(normalFloat(v.Float()))
 	case v.Kind() == reflect.String:
-		p.text(normalText(v.String()))
+		p.text(p.texts.text(v.String()))
 	case v.Kind() == reflect.Slice:
 		p.number(partList, v.Len())
 		for i := 0; i < v.Len() && p.left >= 0; i++ {
@@ -139,14 +151,14 @@ func (p *parter) reflected(v reflect.Value, depth int) {
 }
 
 // normalNumber returns one spelling of a number: whole ones exactly, in whatever length.
-func normalNumber(spelled string) string {
+func (p *parter) normalNumber(spelled string) string {
 	spelled = spelled[:min(len(spelled), maxPartText)]
 	if number, ok := wholeNumber(spelled); ok {
 		return number
 	}
 	n, err := strconv.ParseFloat(spelled, 64)
 	if err != nil && !math.IsInf(n, 0) {
-		return normalText(spelled)
+		return p.texts.text(spelled)
 	}
 	return normalFloat(n)
 }

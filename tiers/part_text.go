@@ -11,7 +11,8 @@ import (
 const (
 	// maxReadText is how many bytes of a text are read to find those that are kept.
 	maxReadText = 64 << 10
-	// maxKeptText is how many of them are kept to be normalised: a character may be written in four times the bytes.
+	// maxKeptText is how many of them are kept to be normalised: a character may be written in four times the bytes. It is also
+	// how many are kept of what normalisation makes of them, since one character may become eighteen.
 	maxKeptText = 4 * maxPartText
 	// maxPasses is how often a text is folded at most, until nothing changes: capitals join marks, of which some may be left.
 	maxPasses = 4
@@ -22,10 +23,15 @@ const (
 //
 // What nobody sees is dropped before anything is cut. A text of which nothing else is read is empty: a server that drops it
 // would else take for one account what is cut at another place with each further one.
-func normalText(text string) string {
-	text = visible(text)
+//
+// The folder counts each byte that is read, and each that is folded.
+func (f *folder) normalText(text string) string {
+	text = f.visible(text)
 	for range maxPasses {
-		folded := strings.TrimSpace(visible(fold(text)))
+		if !f.within() {
+			return ""
+		}
+		folded := strings.TrimSpace(f.visible(f.fold(text)))
 		if folded == text {
 			break
 		}
@@ -38,9 +44,12 @@ func normalText(text string) string {
 }
 
 // visible returns the first bytes of a text without blanks before it and characters that nobody sees.
-func visible(text string) string {
+func (f *folder) visible(text string) string {
 	var b strings.Builder
+	last := 0
+	defer func() { f.spend(last) }()
 	for at, r := range text {
+		last = at
 		switch {
 		case b.Len() >= maxKeptText:
 			return b.String()
@@ -56,17 +65,32 @@ func visible(text string) string {
 
 // invisible reports whether a character is a control or a default-ignorable one, and no blank.
 func invisible(r rune) bool {
-	return r != ' ' && !unicode.IsSpace(r) &&
-		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	switch {
+	case unicode.IsSpace(r):
+		return false
+	case r <= unicode.MaxASCII:
+		return unicode.IsControl(r)
+	default:
+		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	}
 }
 
 // fold folds compatibility characters and case. It goes by capitals, since some small letters share one.
-func fold(text string) string {
+func (f *folder) fold(text string) string {
 	if ascii(text) {
+		f.spend(len(text))
 		return strings.ToLower(text)
 	}
-	capitals := norm.NFKC.String(strings.ToUpper(norm.NFKC.String(text)))
-	return norm.NFKC.String(cases.Fold().String(strings.ToLower(capitals)))
+	capitals := f.compatible(strings.ToUpper(f.compatible(text)))
+	return f.compatible(cases.Fold().String(strings.ToLower(capitals)))
+}
+
+// compatible returns the first bytes of a text in NFKC. It stops after maxKeptText bytes.
+func (f *folder) compatible(text string) string {
+	f.spend(len(text))
+	kept := make([]byte, maxKeptText)
+	n, _, _ := norm.NFKC.Transform(kept, []byte(text), true) // Its one error is that not all fits.
+	return string(kept[:n])
 }
 
 func ascii(text string) bool {

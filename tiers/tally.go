@@ -29,8 +29,9 @@ type tally struct {
 	// parts are the values of each group, and excess says that it has too many.
 	parts  [][]part
 	excess []bool
-	// read counts the values that were read.
-	read int
+	// read counts the values that were read, and texts are those that were folded for that.
+	read  int
+	texts folder
 
 	// calling says that there is a call, and common are the rules that match every call.
 	calling bool
@@ -142,7 +143,12 @@ func (t *tally) value(at int, value any) bool {
 		t.excess[at] = true
 		return false
 	}
-	name, parts := t.rules.groups[at].part(value), t.parts[at]
+	name, folded := t.rules.groups[at].part(value, &t.texts)
+	if !folded {
+		t.excess[at] = true
+		return false
+	}
+	parts := t.parts[at]
 	for i := range parts {
 		if parts[i].name == name {
 			parts[i].requests++
