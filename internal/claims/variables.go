@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/number"
 )
 
 // maxVariableDepth is how deep values are spelled in one way. What is deeper stays as it came.
@@ -81,11 +84,21 @@ func coerceScalar(name string, value any) any {
 			return strconv.FormatInt(n, 10)
 		}
 	case "Float":
-		if n, err := strconv.ParseFloat(text, 64); err == nil {
-			return strconv.FormatFloat(n, 'g', -1, 64)
+		if spelled, ok := plainFloat(text); ok {
+			return spelled
 		}
 	case "ID":
 		return text
 	}
 	return value
+}
+
+// plainFloat spells a decimal number with all its digits, since a resolver may read more of them than a float64 holds. The zero
+// below zero stays another number than zero.
+func plainFloat(text string) (spelled string, ok bool) {
+	spelled, ok = number.Plain(strings.TrimPrefix(text, "+"))
+	if spelled == "0" && text[0] == '-' {
+		spelled = "-0"
+	}
+	return spelled, ok
 }

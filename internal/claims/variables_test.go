@@ -20,7 +20,7 @@ import (
 
 const fingerprintSchema = `
 	scalar Any
-	input In { n: Int, ids: [ID!], inner: In, any: Any }
+	input In { n: Int, x: Float, ids: [ID!], inner: In, any: Any }
 	type Query { f(n: Int, x: Float, id: ID, s: String, any: Any, ns: [Int!], in: In): Int }`
 
 // fingerprintOf returns the fingerprint of a request with the JSON of its variables, as gqlgen decodes and coerces them.
@@ -52,10 +52,14 @@ func TestAFingerprintReadsCoercedValues(t *testing.T) {
 	t.Parallel()
 	for _, same := range [][]string{
 		{`{"n": 2}`, `{"n": "2"}`, `{"n": "02"}`, `{"n": "+2"}`},
-		{`{"x": 2}`, `{"x": "2"}`, `{"x": 2.0}`, `{"x": 2e0}`, `{"x": "2.0"}`},
+		{`{"x": 2}`, `{"x": "2"}`, `{"x": 2.0}`, `{"x": 2e0}`, `{"x": "2.0"}`, `{"x": "20e-1"}`},
 		{`{"id": 2}`, `{"id": "2"}`},
 		{`{"ns": 2}`, `{"ns": "2"}`, `{"ns": [2]}`, `{"ns": ["2"]}`},
 		{`{"in": {"n": 2, "ids": [5], "inner": {"n": 3}}}`, `{"in": {"n": "2", "ids": "5", "inner": {"n": "03"}}}`},
+		{`{"x": 1}`, `{"x": 1.0}`, `{"x": "1"}`, `{"x": 1e0}`, `{"x": 10e-1}`, `{"x": "+01.00E+00"}`, `{"x": ".1e1"}`, `{"x": "1."}`},
+		{`{"x": 0}`, `{"x": "0.00"}`, `{"x": "0e5"}`, `{"x": "0e-5"}`},
+		{`{"x": 1e21}`, `{"x": "1000000000000000000000"}`},
+		{`{"in": {"x": 1}}`, `{"in": {"x": 1.0}}`, `{"in": {"x": "1"}}`, `{"in": {"x": 1e0}}`, `{"in": {"x": 10e-1}}`},
 	} {
 		want := fingerprintOf(t, same[0])
 		for _, other := range same[1:] {
@@ -69,6 +73,9 @@ func TestValuesThatDifferHaveFingerprintsOfTheirOwn(t *testing.T) {
 	seen := map[idempotency.Fingerprint]string{}
 	for _, variables := range []string{
 		`{}`, `{"n": null}`, `{"n": 2}`, `{"n": 3}`, `{"n": -2}`, `{"x": 2}`, `{"x": 2.5}`,
+		`{"x": "9007199254740993"}`, `{"x": "9007199254740992"}`, `{"x": 0.1}`, `{"x": "0.1000000000000000000001"}`,
+		`{"in": {"x": 9007199254740993}}`, `{"in": {"x": 9007199254740992}}`, `{"x": "-2"}`, `{"x": "20"}`, `{"x": "0.2"}`, `{"x": "2e10"}`,
+		`{"x": "0x1p-2"}`, `{"x": "0x2p-3"}`, `{"x": "0.25"}`, `{"x": "1e-99999999999"}`, `{"x": "1e-99999999998"}`, `{"x": "0"}`, `{"x": "-0"}`,
 		`{"id": "2"}`, `{"id": "02"}`, `{"s": "2"}`, `{"s": "02"}`, `{"s": "+2"}`,
 		`{"any": 2}`, `{"any": "2"}`, `{"any": [2]}`, `{"any": {"n": 2}}`, `{"any": {"n": "2"}}`,
 		`{"ns": []}`, `{"ns": [2]}`, `{"ns": [2, 2]}`, `{"in": {"n": 2}}`, `{"in": {"any": 2}}`, `{"in": {"any": "2"}}`,
