@@ -126,7 +126,9 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 		}
 		after := RevokedToken{shownToken(was), ended - 1}
 		after.Revoked = tx.Now()
-		return &after, done{target: "token " + in.ID, before: was, after: after}, nil
+		// The log has all of it, and the actor what they may know.
+		answer := RevokedToken{tokenFor(r.Actor, &after.Token), after.Children}
+		return &answer, done{target: "token " + in.ID, before: was, after: after}, nil
 	})
 }
 
@@ -208,7 +210,7 @@ func tokenFor(actor access.Actor, t *access.Token) access.Token {
 		if token.Apart {
 			token.Owner, token.Parent = "", ""
 		}
-		token.Tenants = slices.DeleteFunc(token.Tenants, func(tenant string) bool { return !slices.Contains(actor.Tenants, tenant) })
+		token.Tenants = slices.DeleteFunc(slices.Clone(token.Tenants), func(tenant string) bool { return !slices.Contains(actor.Tenants, tenant) })
 	}
 	return token
 }

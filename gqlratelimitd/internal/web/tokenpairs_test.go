@@ -88,3 +88,51 @@ func TestACustomerIsToldNoIDOfATokenOfOthers(t *testing.T) {
 	}
 	require.Contains(t, s.ask(http.MethodGet, overrides, s.admin, nil, "").body, `"by":"oncall#`+id)
 }
+
+// given is the ID of a token of acme that an operator has issued.
+func given(s *scene) string {
+	s.Helper()
+	id, _ := s.issue(s.admin, "given", []string{"acme"}, access.Viewer)
+	return id
+}
+
+// TestNoRouteTellsACustomerTheIDOfATokenOfOthers asks on each route as an admin of a tenant, of what an operator has made.
+func TestNoRouteTellsACustomerTheIDOfATokenOfOthers(t *testing.T) {
+	t.Parallel()
+	all := goods()
+	revoke := all["DELETE /v1/tokens/{id}"][access.RevokeToken]
+	revoke.before = given
+	all["DELETE /v1/tokens/{id}"][access.RevokeToken] = revoke
+	for route := range described(t) {
+		for action, g := range all[route] {
+			t.Run(route+" "+string(action), func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t, plenty).start().publish()
+				_, customer := s.issue(s.admin, "customer", []string{"acme"}, access.Admin)
+				if strings.HasPrefix(route, "GET ") && g.before == nil {
+					set(raise)(s)
+					recorded(s)
+					switched(s)
+					hooked(s)
+					given(s)
+				}
+				a := g.asks(s, route, access.Admin, []string{"acme"}, customer)
+				require.Contains(t, []int{g.status, http.StatusForbidden}, a.StatusCode, a.body)
+				for _, others := range []string{s.admin, s.bootstrap} {
+					id, _, _ := strings.Cut(strings.TrimPrefix(others, access.TokenPrefix), "_")
+					require.NotContains(t, a.body, id)
+				}
+			})
+		}
+	}
+}
+
+func TestTheAuditLogHasAllOfATokenThatACustomerEnded(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, plenty).start()
+	_, customer := s.issue(s.admin, "customer", []string{"acme"}, access.Admin)
+	a := s.want(http.StatusOK, s.ask(http.MethodDelete, "/v1/tokens/"+given(s), customer, because(), ""))
+	require.NotContains(t, a.body, "admin#")
+	logged := s.ask(http.MethodGet, "/v1/audit/entries?action=token.revoke", s.admin, nil, "").body
+	require.Equal(t, 2, strings.Count(logged, `"parent":"`), "before and after: %s", logged)
+}
