@@ -104,7 +104,7 @@ func (s *scene) slowly(method, path, token string) net.Conn {
 
 func TestABlockIsPossibleWhileSlowBodiesTakeAllPlaces(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, web.LimitConfig{Address: 1e6, UnderWay: 6, ActorUnderWay: 2}).start().publish()
+	s := newScene(t, web.LimitConfig{Address: 1e6, Actor: 1e6, Changes: 1e6, UnderWay: 6, ActorUnderWay: 2}).start().publish()
 	_, customer := s.issue(s.admin, "customer", []string{"acme"}, access.Admin)
 	_, program := s.issue(s.admin, "program", nil, access.Operator)
 	_, other := s.issue(s.admin, "other", nil, access.Operator)

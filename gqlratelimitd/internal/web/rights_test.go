@@ -85,7 +85,7 @@ func otherGoods() map[string]map[access.Action]good {
 		"PUT /v1/orgs/{org}/ratelimit/overrides": {
 			access.SetOverride:   {status: 200, path: onTenant, h: first, body: raise},
 			access.BlockTenant:   {status: 200, path: block, h: first, body: blocks},
-			access.UnblockTenant: {status: 200, path: block, h: on(`"1"`), body: `{"unlimited": true, "expires": "2027-06-01T00:00:00Z"}`, before: blocked},
+			access.UnblockTenant: {status: 200, path: block, h: on(`"1"`), body: `{"unlimited": true, "expires": "` + soonOver + `"}`, before: blocked},
 		},
 		"DELETE /v1/orgs/{org}/ratelimit/overrides": {
 			access.DeleteOverride: {status: 200, path: onTenant, h: on(`"1"`), before: set(raise)},

@@ -310,8 +310,13 @@ const (
 	policies  = "/v1/ratelimit/policies"
 	overrides = "/v1/orgs/acme/ratelimit/overrides"
 	onTenant  = overrides + "?level=tenant&limit=minute"
-	raise     = `{"capacity": 5000, "expires": "2027-06-01T00:00:00Z"}`
 )
+
+// soonOver is when overrides of the tests end.
+var soonOver = time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)
+
+// raise is an override of a capacity.
+var raise = `{"capacity": 5000, "expires": "` + soonOver + `"}`
 
 const (
 	// patient is for how long a test waits for something at most, and soon how often it looks.
