@@ -177,7 +177,7 @@ func (d *daemon) openWeb(context.Context) (err error) {
 	}
 	d.server = &http.Server{
 		Handler: d.web, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(&sparing{log: d.log}, "", 0),
+		ErrorLog: log.New(&sparing{log: d.log}, "", 0), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
 	return nil
 }
@@ -190,6 +190,8 @@ const (
 	writeTime = 90 * time.Second
 	idleTime  = 2 * time.Minute
 	maxHeader = 32 << 10
+	// maxStreams is how many requests one connection of HTTP/2 has under way.
+	maxStreams = 64
 	// patience is for how long the daemon waits for requests that are under way when it ends.
 	patience = 15 * time.Second
 )

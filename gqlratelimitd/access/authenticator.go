@@ -32,8 +32,7 @@ type AuthConfig struct {
 type Authenticator struct {
 	cfg     AuthConfig
 	issuers map[string]*issuer
-	// lookups are those that ask for a token at this moment.
-	lookups chan struct{}
+	lookups *lookups
 	// warned is when it was logged last that something does not answer, in nanoseconds.
 	warned atomic.Int64
 }
@@ -51,7 +50,7 @@ func NewAuthenticator(cfg AuthConfig) (*Authenticator, error) {
 		cfg.Address = peer
 	}
 	var mistakes []error
-	a := &Authenticator{issuers: make(map[string]*issuer, len(cfg.OIDC)), lookups: make(chan struct{}, maxLookups)}
+	a := &Authenticator{issuers: make(map[string]*issuer, len(cfg.OIDC)), lookups: newLookups()}
 	for i := range cfg.OIDC {
 		issuer, err := newIssuer(cfg.OIDC[i], cfg.Now)
 		mistakes = append(mistakes, err)
@@ -78,13 +77,17 @@ func (a *Authenticator) Close() {
 // maxCredential is how many bytes a bearer token has at most. Those of issuers carry groups.
 const maxCredential = 16 << 10
 
-// Authenticate returns who makes a request, or an [*UnauthenticatedError]. An actor may still have no rights: [Authorize] says which.
+// Authenticate returns who makes a request, or an [*UnauthenticatedError], or [context.Canceled] where the client has left. An actor may still have no
+// rights: [Authorize] says which. It asks the store of tokens as [Authenticator.Lookup] says.
 func (a *Authenticator) Authenticate(r *http.Request) (Actor, error) {
 	address := a.cfg.Address(r)
 	actor, err := a.authenticate(r)
 	if err != nil {
 		var refused *UnauthenticatedError
 		if errors.As(err, &refused) && refused.Reason == ReasonUnavailable {
+			if errors.Is(r.Context().Err(), context.Canceled) {
+				return Actor{}, context.Canceled
+			}
 			a.warn(r.Context(), refused.Err)
 		}
 		return Actor{}, err
@@ -144,20 +147,6 @@ func (a *Authenticator) byCredential(ctx context.Context, credential string, now
 	return issuer.actor(ctx, credential, now)
 }
 
-// maxLookups is how many tokens are asked for at once. Strangers may show as many as they like, and leave room for those who work.
-const maxLookups = 4
-
-// lookUp asks for a token, when it is its turn.
-func (a *Authenticator) lookUp(ctx context.Context, id string) (*Token, error) {
-	select {
-	case a.lookups <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-a.lookups }()
-	return a.cfg.Tokens.Token(ctx, id)
-}
-
 // byToken finds out whose a token of the control plane's own is.
 func (a *Authenticator) byToken(ctx context.Context, credential string, now time.Time) (Actor, error) {
 	id, ok := tokenID(credential)
@@ -167,19 +156,23 @@ func (a *Authenticator) byToken(ctx context.Context, credential string, now time
 	if a.cfg.Tokens == nil {
 		return Actor{}, refuse(ReasonUnknown)
 	}
-	token, err := a.lookUp(ctx, id)
+	hash := sha256.Sum256([]byte(credential))
+	token, err := a.lookups.token(ctx, a.cfg.Tokens, id, a.lookups.known(hash, now).Token != "")
 	if err != nil {
 		return Actor{}, unavailable(err)
 	}
-	if reason := token.judge(sha256.Sum256([]byte(credential)), now); reason != "" {
+	if reason := token.judge(hash, now); reason != "" {
+		a.lookups.forget(hash)
 		return Actor{}, refuse(reason)
 	}
+	actor := token.actor()
+	a.lookups.remember(hash, actor, now)
 	if at := now.Truncate(UsedEvery); !token.Bootstrap && token.Used.Before(at) {
-		if err := a.cfg.Tokens.UseToken(ctx, id, at); err != nil {
+		if err := a.cfg.Tokens.UseToken(ctx, id, at); err != nil && ctx.Err() == nil {
 			a.cfg.Logger.WarnContext(ctx, "access: the use of a token was not noted", slog.String("token", id), slog.Any("error", err))
 		}
 	}
-	return token.actor(), nil
+	return actor, nil
 }
 
 // peer returns the address at the other end of the connection.

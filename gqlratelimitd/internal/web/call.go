@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -123,20 +124,34 @@ func (c *call) identify(ctx context.Context, r *route) (err error) {
 		c.party = strangerOf(from)
 		return c.s.gate.stranger(ctx, from)
 	}
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if c.actor, err = c.s.cfg.Authenticator.Authenticate(c.WithContext(bounded)); err == nil {
+	if c.actor, err = c.authenticate(ctx, r, from); err == nil {
 		c.party = partyOf(&c.actor, r.urgent)
 		return nil
 	}
 	var unknown *access.UnauthenticatedError
-	if errors.As(err, &unknown) && unknown.Reason == access.ReasonUnavailable {
+	judged := errors.As(err, &unknown) && unknown.Reason != access.ReasonUnavailable
+	// Who leaves while it waits has been asked for as well.
+	if !judged && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	if refused := c.s.gate.stranger(ctx, from); refused != nil {
 		return refused
 	}
 	return err
+}
+
+// authenticate finds out who asks, when there is a place to wait for that.
+func (c *call) authenticate(ctx context.Context, r *route, from netip.Addr) (access.Actor, error) {
+	if was, asks := c.s.cfg.Authenticator.Lookup(c.Request); asks {
+		leave, err := c.s.gate.lookup(ctx, &was, from, r.urgent)
+		if err != nil {
+			return access.Actor{}, err
+		}
+		defer leave()
+	}
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return c.s.cfg.Authenticator.Authenticate(c.WithContext(bounded))
 }
 
 // admit returns why a request is not served, before anything is done for it.
@@ -285,19 +300,27 @@ func (c *call) body(most int) ([]byte, error) {
 	if most > maxJSON {
 		reading = c.s.gate.large
 	}
-	leave, err := reading.enter(&c.party)
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, int64(most)))
-	leave()
+	body, err := c.readAll(reading, most)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Title: "The body is too large", Detail: fmt.Sprintf("It may have %d bytes.", most)}
+	}
+	if refused := (*problem)(nil); errors.As(err, &refused) {
+		return nil, refused
 	}
 	if err != nil {
 		return nil, badRequest("the body did not arrive")
 	}
 	return body, c.begin()
+}
+
+// readAll reads a body while it has a place.
+func (c *call) readAll(reading *room, most int) ([]byte, error) {
+	leave, err := reading.enter(&c.party)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return io.ReadAll(http.MaxBytesReader(c.w, c.Body, int64(most)))
 }
 
 // read reads a body of JSON, with no fields but those of into.

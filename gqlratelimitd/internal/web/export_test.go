@@ -27,6 +27,19 @@ func (s *Server) Waiting() int {
 	return s.gate.waits.inside
 }
 
+// Unseen is how many strangers wait until it is found out who they are.
+func (s *Server) Unseen() int {
+	s.gate.unseen.mu.Lock()
+	defer s.gate.unseen.mu.Unlock()
+	return s.gate.unseen.inside
+}
+
+// Bounds of those who wait until it is found out who they are.
+const (
+	Lookups       = lookups
+	SenderLookups = senderLookups
+)
+
 // Tag is the ETag of a revision.
 func Tag(revision uint64) string { return tag(revision) }
 

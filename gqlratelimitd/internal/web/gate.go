@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 )
 
 // Bounds of memory, and of what is read at once.
@@ -17,7 +18,9 @@ const (
 	// budgetBytes bound what is remembered of strangers, and of everybody else: some 15 000 of each. Who is known is not forgotten for strangers.
 	budgetBytes = 4 << 20
 	// documents is how many policy documents are read at once, which may have megabytes, and senderDocuments how many of one sender.
-	documents, senderDocuments = 16, 4
+	documents, senderDocuments = 32, 4
+	// lookups is how many requests wait at once until it is found out who asks, and senderLookups how many of one address or sender.
+	lookups, senderLookups = 1024, 64
 	// reserveRequests is how many urgent requests a sender may make in a minute beside all others.
 	reserveRequests = 60
 )
@@ -44,6 +47,8 @@ type gate struct {
 	strangers, parties               *bucket.Memory
 	address, sender, person, reserve *bucket.Limits
 	underWay, waits, bodies, large   *room
+	// unseen and seen are for those who wait until it is found out who they are: by tokens of which nobody knows anything, and by those that were good lately.
+	unseen, seen *room
 }
 
 func newGate(cfg LimitConfig, now func() time.Time) (*gate, error) {
@@ -78,6 +83,7 @@ func newGate(cfg LimitConfig, now func() time.Time) (*gate, error) {
 	g.underWay, g.bodies = newRoom(cfg.UnderWay, cfg.ActorUnderWay), newRoom(cfg.UnderWay, cfg.ActorUnderWay)
 	g.waits = newRoom(max(cfg.UnderWay/2, 1), max(cfg.ActorUnderWay/2, 1))
 	g.large = newRoom(documents, senderDocuments)
+	g.unseen, g.seen = newRoom(lookups, senderLookups), newRoom(lookups, senderLookups)
 	return g, errors.Join(mistakes...)
 }
 
@@ -90,12 +96,29 @@ func (g *gate) stranger(ctx context.Context, from netip.Addr) error {
 	return take(ctx, g.strangers, p.sender, g.address, amounts(false))
 }
 
+// lookup returns whether a request may wait until it is found out who asks, and it waits no more when the function is called. Was is who has shown the same
+// token when it was good lately, and the zero value if nobody has: then there has to be something left for strangers of its address.
+func (g *gate) lookup(ctx context.Context, was *access.Actor, from netip.Addr, urgent bool) (leave func(), _ error) {
+	if was.Token != "" {
+		p := partyOf(was, urgent)
+		return g.seen.enter(&p)
+	}
+	p := strangerOf(from)
+	if !from.IsValid() {
+		return g.unseen.enter(&p)
+	}
+	if err := left(ctx, g.strangers, p.sender, g.address, amounts(false)); err != nil {
+		return nil, err
+	}
+	return g.unseen.enter(&p)
+}
+
 // known takes a request from the limits of its sender, and asks whether the person has any left. See [gate.served].
 func (g *gate) known(ctx context.Context, p *party, changing bool) error {
 	asked := amounts(changing)
 	err := take(ctx, g.parties, p.sender, g.sender, asked)
 	if err == nil {
-		err = g.left(ctx, p.person, asked)
+		err = left(ctx, g.parties, p.person, g.person, asked)
 	}
 	if err != nil && p.urgent {
 		return take(ctx, g.parties, "reserve of "+p.sender, g.reserve, amounts(false))
@@ -110,9 +133,9 @@ func (g *gate) served(ctx context.Context, p *party, changing bool) {
 	_ = take(ctx, g.parties, p.person, g.person, amounts(changing))
 }
 
-// left returns an error if a person has less than what is asked.
-func (g *gate) left(ctx context.Context, person string, asked bucket.Amounts) error {
-	states, err := g.parties.Peek(context.WithoutCancel(ctx), person, []bucket.Bucket{{Limits: g.person}})
+// left returns an error if less is left than what is asked.
+func left(ctx context.Context, of *bucket.Memory, name string, limits *bucket.Limits, asked bucket.Amounts) error {
+	states, err := of.Peek(context.WithoutCancel(ctx), name, []bucket.Bucket{{Limits: limits}})
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
 	}

@@ -136,17 +136,24 @@ func TestACustomerHasNoReserve(t *testing.T) {
 	require.Equal(t, map[int]int{428: 5, 429: 5}, s.count(10, http.MethodPut, block, customer, blocks))
 }
 
-func TestAGoodTokenIsNotKeptOutByItsAddress(t *testing.T) {
+func TestATokenThatWasGoodIsNotKeptOutByItsAddress(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, theDefaults).start().publish()
+	const revisions = "/v1/ratelimit/revisions"
 	_, unseen := s.issue(s.admin, "unseen", nil, access.Viewer)
+	_, seen := s.issue(s.admin, "seen", nil, access.Viewer)
 	id, ended := s.issue(s.admin, "ended", nil, access.Viewer)
+	for _, token := range []string{seen, ended} {
+		s.want(http.StatusOK, s.ask(http.MethodGet, revisions, token, nil, ""))
+	}
 	s.want(http.StatusOK, s.ask(http.MethodDelete, "/v1/tokens/"+id, s.admin, because(), ""))
 	s.stop()
 	require.Equal(t, map[int]int{404: 1200, 429: 6}, s.count(1206, http.MethodGet, "/nothing", "", ""))
-	for _, wrong := range []string{s.admin[:20] + "a" + s.admin[21:], ended} {
-		require.Equal(t, map[int]int{429: 25}, s.count(25, http.MethodGet, "/v1/ratelimit/revisions", wrong, ""))
+	asked := s.tokens.asked.Load()
+	for _, wrong := range []string{wrongToken(t), unseen, ended} {
+		require.Equal(t, map[int]int{429: 25}, s.count(25, http.MethodGet, revisions, wrong, ""))
 	}
-	s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/ratelimit/revisions", unseen, nil, ""))
+	require.Equal(t, asked+1, s.tokens.asked.Load(), "the one that has ended was asked for once, and was not good then")
+	s.want(http.StatusOK, s.ask(http.MethodGet, revisions, seen, nil, ""))
 	s.urgents(s.admin)
 }

@@ -91,6 +91,8 @@ type scene struct {
 	// redis is the client of the Redis of mode switches, and switched the tag of the one that was set last.
 	redis    redis.UniversalClient
 	switched string
+	// tokens is where the authenticator finds tokens.
+	tokens *tokenStore
 	// stopped is what the clock of the server says, nil for that of the system.
 	stopped atomic.Pointer[time.Time]
 }
@@ -160,9 +162,8 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	}
 	c, err := control.New(cfg)
 	require.NoError(t, err)
-	authenticator, err := access.NewAuthenticator(access.AuthConfig{
-		Tokens: c.TokenStore(), Logger: log,
-	})
+	s.tokens = &tokenStore{TokenStore: c.TokenStore()}
+	authenticator, err := access.NewAuthenticator(access.AuthConfig{Tokens: s.tokens, Logger: log})
 	require.NoError(t, err)
 	t.Cleanup(authenticator.Close)
 	s.web, err = web.New(web.Config{
