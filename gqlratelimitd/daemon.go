@@ -178,6 +178,7 @@ func (d *daemon) openWeb(context.Context) (err error) {
 	d.server = &http.Server{
 		Handler: d.web, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(&sparing{log: d.log}, "", 0), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ConnState: web.Track,
 	}
 	return nil
 }
