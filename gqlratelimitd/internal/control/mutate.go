@@ -42,7 +42,8 @@ func (a *action) authorize(actor access.Actor) error {
 // the audit log follow what a change does, whatever it is written as.
 func (a action) effect(d *done) action {
 	switch {
-	case d.blocked && !d.wasBlocked:
+	case d.blocked && (!d.wasBlocked || a.Action == access.SetOverride):
+		// An override that blocks does nothing else.
 		a.Action = access.BlockTenant
 	case d.wasBlocked && !d.blocked:
 		a.Action = access.UnblockTenant
@@ -71,27 +72,7 @@ func mutate[T any](
 	ctx context.Context, c *Control, r Request, a action, input any, check func() error, change func(tx *store.Tx) (T, done, error),
 ) (answer T, _ error) {
 	var none T
-	if err := a.authorize(r.Actor); err != nil {
-		return none, err
-	}
-	if err := r.check(); err != nil {
-		return none, err
-	}
-	request, err := fingerprint(input)
-	if err != nil {
-		return none, err
-	}
-	// What was right may be wrong now, and is a repeat all the same.
-	repeated := false
-	if r.Key != "" {
-		err = c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
-			repeated, err = repeat(v, c.now(), &r, request, &answer)
-			return err
-		})
-	}
-	if err == nil && !repeated {
-		err = check()
-	}
+	request, repeated, err := asked(ctx, c, &r, &a, input, check, &answer)
 	if repeated || err != nil {
 		return answer, toldTo(r.Actor, err)
 	}
@@ -132,6 +113,33 @@ func mutate[T any](
 		c.cfg.Changed()
 	}
 	return answer, nil
+}
+
+// asked looks at a request before anything is done. It returns what tells it apart, and whether the answer is that to the first request with the key.
+func asked[T any](
+	ctx context.Context, c *Control, r *Request, a *action, input any, check func() error, answer *T,
+) (request []byte, repeated bool, _ error) {
+	if err := a.authorize(r.Actor); err != nil {
+		return nil, false, err
+	}
+	if err := r.check(); err != nil {
+		return nil, false, err
+	}
+	request, err := fingerprint(input)
+	if err != nil {
+		return nil, false, err
+	}
+	// What was right may be wrong now, and is a repeat all the same.
+	if r.Key != "" {
+		err = c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
+			repeated, err = repeat(v, c.now(), r, request, answer)
+			return err
+		})
+	}
+	if err == nil && !repeated {
+		err = check()
+	}
+	return request, repeated, err
 }
 
 // toldTo is an error as it is told to an actor: a conflict says who has written what is there.

@@ -205,3 +205,43 @@ func TestARecordThatBlocksIsABlock(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(access.UnblockTenant), last())
 }
+
+func TestARecordThatCannotBeReadIsReplacedAndRemoved(t *testing.T) {
+	t.Parallel()
+	for record, want := range map[string]access.Action{
+		`{`: access.AssignTenant, `{"later": 1}`: access.AssignTenant, `{"later": 1, "blocked": true}`: access.UnblockTenant,
+	} {
+		for name, change := range map[string]func(*scene) error{
+			"replaced": func(s *scene) error {
+				_, err := s.put(`{"tier":"pro"}`, 1)
+				return err
+			},
+			"removed": func(s *scene) error {
+				_, err := s.RemoveTenant(s.ctx(), by(operator), control.RemoveTenantInput{Tenant: "acme", Expected: 1})
+				return err
+			},
+		} {
+			t.Run(record+" is "+name, func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t, control.Config{})
+				s.publish(document, 0)
+				require.NoError(t, s.db.Change(s.ctx(), func(tx *store.Tx) error {
+					return tx.PutTenant(&store.Tenant{Name: "acme", Document: []byte(`{}`), Record: []byte(record)}, 0)
+				}))
+				require.NoError(t, change(s))
+				entries := s.entries()
+				require.Equal(t, string(want), entries[len(entries)-1].Action)
+			})
+		}
+	}
+}
+
+func TestABlockInThePlaceOfABlockIsABlock(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	was, err := s.override(0, bucket.Override{Blocked: true})
+	require.NoError(t, err)
+	_, err = s.override(was.Revision, bucket.Override{Blocked: true, Expires: s.now.Add(time.Hour)})
+	require.NoError(t, err)
+	require.Equal(t, string(access.BlockTenant), s.entries()[1].Action)
+}

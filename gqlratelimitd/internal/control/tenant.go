@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
@@ -192,13 +191,7 @@ func (c *Control) storeTenant(tx *store.Tx, r *Request, newest *compiled, was, n
 	if was != nil {
 		d.before = told(was)
 	}
-	var err error
-	if d.wasBlocked, err = blocks(newest.rules(), next.Name, was); err != nil {
-		return nil, done{}, err
-	}
-	if d.blocked, err = blocks(newest.rules(), next.Name, next); err != nil {
-		return nil, done{}, err
-	}
+	d.wasBlocked, d.blocked = blocks(newest.rules(), next.Name, was), blocks(newest.rules(), next.Name, next)
 	if next.Record != nil {
 		d.after = told(next)
 		if size, err := value(d.after); err != nil || len(size) > audit.MaxValue {
@@ -211,25 +204,24 @@ func (c *Control) storeTenant(tx *store.Tx, r *Request, newest *compiled, was, n
 }
 
 // blocks says whether a tenant is blocked by a policy and what is known of it, nil for nothing. It may be by its tier. Without a policy it is by what
-// is known of it.
-func blocks(policy *tiers.Snapshot, tenant string, t *store.Tenant) (bool, error) {
+// is known of it, and so where that is a record that cannot be read, which may be replaced and removed as any other.
+func blocks(policy *tiers.Snapshot, tenant string, t *store.Tenant) bool {
 	var selected tiers.Selection
 	var known tiers.RecordDocument
 	if t != nil && t.Record != nil {
+		// What can be read of it is.
+		_ = json.Unmarshal(t.Record, &known)
 		record, err := tiers.ParseRecord(t.Record)
-		if err == nil {
-			err = json.Unmarshal(t.Record, &known)
-		}
 		if err != nil {
-			return false, fmt.Errorf("control: the record of the tenant: %w", err)
+			return known.Blocked
 		}
 		selected.Record = record
 	}
 	if policy == nil {
-		return known.Blocked, nil
+		return known.Blocked
 	}
 	rules := policy.Rules(tiers.Subject{Tenant: tenant}, selected)
-	return rules.Blocked, nil
+	return rules.Blocked
 }
 
 // maxBy is how many bytes the author of a record has.
