@@ -73,7 +73,8 @@ func (s *scene) strangers(n, addresses, waiting int) (release func()) {
 	return func() {
 		close(s.tokens.held)
 		for range waiting {
-			require.Equal(s, http.StatusUnauthorized, <-statuses)
+			// On a slow machine their patience may have ended.
+			require.Contains(s, []int{http.StatusUnauthorized, http.StatusServiceUnavailable}, <-statuses)
 		}
 	}
 }
