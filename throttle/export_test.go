@@ -3,6 +3,7 @@ package throttle
 import (
 	"hash/maphash"
 	"io/fs"
+	"runtime"
 	"time"
 )
 
@@ -39,4 +40,23 @@ func (t *Throttle) Apart(n int, name func(i int) string, others ...string) []str
 		}
 	}
 	return found
+}
+
+// EndWindow has operations end while none is judged, until so many have ended since the last beat, and ends the window then.
+func (t *Throttle) EndWindow(operations uint64, end func()) {
+	v := t.flow.voices
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	end()
+	for t.flow.completed.Load() < operations {
+		runtime.Gosched()
+	}
+	v.took.p99(nil)
+	v.reset()
+}
+
+// EndBeat ends a beat, and returns the 99th percentile of the latency and the share of failures.
+func (t *Throttle) EndBeat() (p99 time.Duration, failures float64) {
+	b := t.flow.take(t.cfg.Clock())
+	return b.p99, b.failures
 }

@@ -48,7 +48,7 @@ type voice struct {
 }
 
 func newVoices(seed maphash.Seed, target time.Duration, bears float64) *voices {
-	v := &voices{seed: seed, target: target, bears: bears, near: latencyBuckets, late: latencyBuckets}
+	v := &voices{seed: seed, target: target, bears: bears, near: latencyBuckets, late: latencyBuckets, swept: runningSlots - 1}
 	if target <= 0 {
 		return v
 	}
@@ -113,14 +113,16 @@ func (v *voice) end(began, second int64) {
 
 // hear takes in how an operation of a voice went.
 func (v *voices) hear(one *voice, took time.Duration, failed bool) {
-	ended := v.ended.Add(1)
 	class, bounded := v.classOf(took)
 	if !bounded && !failed {
+		v.ended.Add(1)
 		v.took.Observe(took)
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// A window may have ended while the operation waited: it counts in the one by which it is judged.
+	ended := v.ended.Add(1)
 	if bounded {
 		if one.heard[class] < loudest(ended, 1-percentile) {
 			one.heard[class]++
@@ -147,13 +149,18 @@ func (v *voices) take(now time.Duration) (p99 time.Duration, failures float64) {
 		failures = float64(v.failed) / float64(ended)
 	}
 	if over {
-		v.ended.Store(0)
-		v.failed = 0
-		for i := range v.all {
-			v.all[i].heard, v.all[i].failed = [2]uint64{}, 0
-		}
+		v.reset()
 	}
 	return p99, failures
+}
+
+// reset begins a window. The mutex is held.
+func (v *voices) reset() {
+	v.ended.Store(0)
+	v.failed = 0
+	for i := range v.all {
+		v.all[i].heard, v.all[i].failed = [2]uint64{}, 0
+	}
 }
 
 // ages yields what runs by how old it is at least. Of what is late each voice has its bound, the oldest first.
@@ -187,16 +194,11 @@ func (v *voices) ages(now time.Duration, ended uint64, yield func(age time.Durat
 	}
 }
 
-// sweep makes room for the two seconds to come.
+// sweep makes room for the two seconds to come, and for those that no beat has seen. What began in these before is not heard.
 func (v *voices) sweep(second int64) {
-	if v.swept == 0 {
-		v.swept = second
-	}
 	for next := max(v.swept, second+2-runningSlots) + 1; next <= second+2; next++ {
 		for i := range v.all {
-			if !v.all[i].silent(second) {
-				v.all[i].running[next%runningSlots].Store(0)
-			}
+			v.all[i].running[next%runningSlots].Store(0)
 		}
 	}
 	v.swept = max(v.swept, second+2)

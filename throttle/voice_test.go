@@ -2,6 +2,8 @@ package throttle_test
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,4 +242,82 @@ func TestATenantThatIsShedLessThanOthersIsNotHeardMore(t *testing.T) {
 		}
 		require.Zero(t, one.Status().Shed)
 	})
+}
+
+// stepped returns a throttle that does not run, and what moves its clock.
+func stepped(t *testing.T) (*throttle.Throttle, func(time.Duration)) {
+	t.Helper()
+	var passed atomic.Int64
+	epoch := time.Now()
+	cfg := quiet(throttle.NewMemory(nil))
+	cfg.Latency, cfg.Errors = 100*time.Millisecond, 0.02
+	cfg.Clock = func() time.Time { return epoch.Add(time.Duration(passed.Load())) }
+	one, err := throttle.New(cfg)
+	require.NoError(t, err)
+	return one, func(step time.Duration) { passed.Add(int64(step)) }
+}
+
+// end ends fast operations of so many tenants.
+func end(one *throttle.Throttle, tenants int) {
+	for i := range tenants {
+		one.End(one.Begin(fmt.Sprint("t", i)), false)
+	}
+}
+
+func TestWhatWaitsWhileAWindowEndsIsJudgedByTheNext(t *testing.T) {
+	t.Parallel()
+	one, step := stepped(t)
+	var slow []throttle.Start
+	for range 40 {
+		slow = append(slow, one.Begin("attacker"))
+	}
+	step(time.Second)
+	const before = 10_000
+	end(one, before)
+	var ended sync.WaitGroup
+	one.EndWindow(before+40, func() {
+		for _, start := range slow {
+			ended.Go(func() { one.End(start, true) })
+		}
+	})
+	ended.Wait()
+	end(one, 160)
+	p99, failures := one.EndBeat()
+	require.Less(t, p99, 100*time.Millisecond)
+	require.Zero(t, failures)
+}
+
+func TestWhatRanLongBeforeTheFirstBeatIsNotHeard(t *testing.T) {
+	t.Parallel()
+	for _, first := range []time.Duration{70 * time.Second, 5 * time.Minute} {
+		one, step := stepped(t)
+		var starts []throttle.Start
+		step(3 * time.Second)
+		for i := range 100 {
+			starts = append(starts, one.Begin(fmt.Sprint("t", i)))
+		}
+		step(first)
+		for _, start := range starts {
+			one.End(start, false)
+		}
+		// What they took is heard once, in a window of their own.
+		one.EndBeat()
+		for range 70 {
+			step(time.Second)
+			end(one, 200)
+			p99, _ := one.EndBeat()
+			require.Less(t, p99, 100*time.Millisecond)
+		}
+	}
+}
+
+func TestWhatRunsAtTheFirstBeatIsHeard(t *testing.T) {
+	t.Parallel()
+	one, step := stepped(t)
+	for i := range 50 {
+		one.Begin(fmt.Sprint("t", i))
+	}
+	step(20 * time.Second)
+	p99, _ := one.EndBeat()
+	require.Greater(t, p99, 15*time.Second)
 }
