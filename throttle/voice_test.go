@@ -314,6 +314,7 @@ func TestWhatRanLongBeforeTheFirstBeatIsNotHeard(t *testing.T) {
 func TestWhatRunsAtTheFirstBeatIsHeard(t *testing.T) {
 	t.Parallel()
 	one, step := stepped(t)
+	step(3 * time.Second)
 	for i := range 50 {
 		one.Begin(fmt.Sprint("t", i))
 	}
