@@ -41,12 +41,16 @@ func (op *operation) claimable(points int64) bool {
 
 // run runs an operation that was admitted, under its claim if it has one.
 func (e *Extension) run(ctx context.Context, op *operation, next graphql.OperationHandler) graphql.ResponseHandler {
+	if op.exchange != nil {
+		op.exchange.Watch(op)
+	}
 	if op.claim == nil {
 		return e.begin(ctx, op, next)
 	}
 	held := &claims.Held{
 		Claim: op.claim, Tenant: op.decision.Subject.Tenant, Mutation: op.mutation(), Store: op.store, Operation: op,
 	}
+	op.withBeside().held = held
 	return e.claims.Hold(ctx, held, func(ctx context.Context) graphql.ResponseHandler { return e.begin(ctx, op, next) })
 }
 

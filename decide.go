@@ -58,6 +58,9 @@ func (e *Extension) undecided(x *sink.Exchange, opCtx *graphql.OperationContext)
 	return again
 }
 
+// ownRules are why an operation may be refused by itself, whatever its budgets have, in the order in which they are asked.
+var ownRules = [...]func(*operation) *decision.Refusal{(*operation).unstreamed, (*operation).tooExpensive, (*operation).tooManyValues}
+
 // judge fills the decision of the operation.
 func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, op *operation) *graphql.Response {
 	d := &op.decision
@@ -79,7 +82,7 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	if !judged {
 		return nil
 	}
-	for _, rule := range [...]func(*operation) *decision.Refusal{(*operation).unstreamed, (*operation).tooExpensive, (*operation).tooManyValues} {
+	for _, rule := range ownRules {
 		refusal := rule(op)
 		if refusal != nil && refusal.Mode == bucket.Enforce {
 			d.Refuse(refusal)

@@ -13,6 +13,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -91,8 +92,9 @@ type operation struct {
 	// of the extension was its last answer, and ended that one outside was.
 	begun, broken, ended bool
 	// What follows is under mu: answered says that an answer has left, recharged that a Charge or a correction changed the limits
-	// after they were reported in the headers, and claimEnded that the call which ends the claim is under way.
+	// after they were reported in the headers, and claimEnded that the call which ends the claim is under way. closer is who closes the account.
 	answered, recharged, claimEnded bool
+	closer                          closer
 	mu                              sync.Mutex
 	// correction is what the call that ends the claim corrects, nil if nothing.
 	correction *correction
@@ -105,6 +107,8 @@ type beside struct {
 	trial *bucket.Candidate
 	// shared is the receipt of what shared budgets were charged. It is zero where nothing can correct that.
 	shared bucket.Receipt
+	// held is the claim while the operation runs, nil if it has none.
+	held *claims.Held
 }
 
 // withBeside returns room for what most operations have not.

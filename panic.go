@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
@@ -26,7 +27,7 @@ func (e *Extension) begin(ctx context.Context, op *operation, next graphql.Opera
 
 // answer returns the next answer of an operation that runs, nil if there is none.
 func (e *Extension) answer(ctx context.Context, op *operation, inside graphql.ResponseHandler) (response *graphql.Response) {
-	if op.ended {
+	if op.ended || op.closedBy(asked) == abandoned {
 		return nil
 	}
 	start, returned := e.start(op), false
@@ -38,11 +39,46 @@ func (e *Extension) answer(ctx context.Context, op *operation, inside graphql.Re
 	}()
 	response = inside(ctx)
 	returned = true
-	if first, _ := op.answering(); first && response != nil {
-		// The resolver of a subscription has failed: gqlgen shows such an answer to no extension.
-		response = e.lastOutside(ctx, op, response)
+	if response == nil {
+		e.over(ctx, op, nil)
+		return nil
+	}
+	if first, _ := op.answering(); first {
+		// The resolver of a subscription has failed, which gqlgen shows to no extension, or an earlier one has answered the first event. Only the next answer tells which.
+		response = e.outside(ctx, op, response, op.decision.Kind != ast.Subscription)
 	}
 	return response
+}
+
+// closer is who closes the account of an operation, zero while nobody does.
+type closer uint8
+
+const (
+	// asked is the response handler, which was called.
+	asked closer = iota + 1
+	// abandoned is the [Handler]: nobody has called the response handler, which answers nothing from now on.
+	abandoned
+)
+
+// closedBy returns who closes the account: the first who asks to.
+func (op *operation) closedBy(one closer) closer {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if op.closer == 0 {
+		op.closer = one
+	}
+	return op.closer
+}
+
+// Abandon implements sink.Running. The operation has failed: an earlier extension has panicked, or has answered in its place.
+func (op *operation) Abandon() {
+	if op.closedBy(abandoned) != abandoned {
+		return
+	}
+	op.extension.outside(&op.ctx, op, &graphql.Response{Data: []byte("null")}, true)
+	if op.beside != nil && op.beside.held != nil {
+		op.beside.held.Abandon(&op.ctx)
+	}
 }
 
 // unbroken returns the next answer of what is inside of the extension. A panic there is the last answer, as the server presents it.
@@ -78,7 +114,7 @@ func (op *operation) passesOn(cause any) bool {
 func (e *Extension) breaks(ctx context.Context, op *operation, cause any) *graphql.Response {
 	response := &graphql.Response{Data: []byte("null"), Errors: gqlerror.List{{Message: "internal system error"}}}
 	op.responses.spoiled.Store(true)
-	response = e.lastOutside(ctx, op, response)
+	response = e.outside(ctx, op, response, true)
 	if op.passesOn(cause) {
 		panic(cause)
 	}
@@ -89,13 +125,15 @@ func (e *Extension) breaks(ctx context.Context, op *operation, cause any) *graph
 	return response
 }
 
-// lastOutside closes the account of an operation whose last answer did not come through [Extension.InterceptResponse], and reports the decision with it. The account has
-// the answer in it if it has no other.
-func (e *Extension) lastOutside(ctx context.Context, op *operation, response *graphql.Response) *graphql.Response {
+// outside takes in an answer that did not come through [Extension.InterceptResponse], and reports the decision with it. The account has the answer in it if it has no
+// other, and is closed if that is the last one.
+func (e *Extension) outside(ctx context.Context, op *operation, response *graphql.Response, last bool) *graphql.Response {
 	ctx = graphql.WithResponseContext(ctx, graphql.DefaultErrorPresenter, graphql.DefaultRecover)
 	if op.responses.count.Load() == 0 {
 		e.leave(ctx, op, response)
 	}
-	e.over(ctx, op, response)
+	if last {
+		e.over(ctx, op, response)
+	}
 	return e.reported(ctx, op, response)
 }

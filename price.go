@@ -187,8 +187,9 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation) *gra
 		return nil
 	}
 	d.Outcome = decision.Validated
-	d.Note(op.tooExpensive())
-	d.Note(op.tooManyValues())
+	for _, rule := range ownRules {
+		d.Note(rule(op))
+	}
 	return &graphql.Response{Data: []byte("null")}
 }
 

@@ -54,7 +54,7 @@ func (k *Keeper) Hold(ctx context.Context, held *Held, next graphql.OperationHan
 	begun := false
 	defer func() {
 		if !begun {
-			held.end(ctx, nil)
+			held.Abandon(ctx)
 		}
 	}()
 	handler := next(ctx)
@@ -67,6 +67,9 @@ func (k *Keeper) Hold(ctx context.Context, held *Held, next graphql.OperationHan
 		return handler(ctx)
 	}
 }
+
+// Abandon ends the claim of an operation whose answer nobody is going to ask for. It does nothing if the claim has ended.
+func (h *Held) Abandon(ctx context.Context) { h.settle.Do(func() { h.end(ctx, nil) }) }
 
 // renew renews the claim three times in each lease until the returned function is called.
 func (h *Held) renew(ctx context.Context) (stop func()) {

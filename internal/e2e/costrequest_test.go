@@ -100,6 +100,10 @@ func TestValidateSaysWhetherTheOperationCouldEverRun(t *testing.T) {
 	dear.Query, dear.Variables = `{ page(first: 1, last: 1) { name } }`, nil
 	require.Equal(t, ratelimitclient.CodeQueryLimitExceeded, f.post(dear).rateLimit(t)["wouldRefuse"])
 
+	stream := request{Query: `subscription { ticks(count: 1) }`, Tenant: "both", Cost: "validate"}
+	require.Equal(t, ratelimitclient.CodeQueryLimitExceeded, f.post(stream).rateLimit(t)["wouldRefuse"], "it needs an answer that streams")
+	require.NotContains(t, f.sse(stream).Body, "wouldRefuse")
+
 	dear.Tenant = "off"
 	require.NotContains(t, f.post(dear).rateLimit(t), "wouldRefuse", "a mode that judges nothing refuses nothing")
 }

@@ -33,6 +33,7 @@ const (
 	afterTheAnswer    = "answer, after a later extension"
 	beforeOurAnswer   = "answer, before an earlier extension"
 	afterOurAnswer    = "answer, after an earlier extension"
+	afterOurOperation = "operation of an earlier extension"
 	inTheCollection   = "collection of the root fields"
 	inTheSubscription = "collection of a subscription"
 )
@@ -90,6 +91,12 @@ type earlier struct{ b *breaking }
 
 func (earlier) ExtensionName() string                   { return "Earlier" }
 func (earlier) Validate(graphql.ExecutableSchema) error { return nil }
+
+func (e earlier) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
+	handler := next(ctx)
+	e.b.in(afterOurOperation)
+	return handler
+}
 
 func (e earlier) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	e.b.in(beforeOurAnswer)
@@ -233,4 +240,69 @@ func TestAnAbortedAnswerIsBrokenOffAfterItsAccountIsClosed(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAnOperationWhoseAnswerNobodyAsksForHasFailed(t *testing.T) {
+	t.Parallel()
+	for what, cause := range map[string]any{"panics": "on purpose", "answers itself": nil} {
+		for _, query := range []string{cheapQuery, createUser} {
+			t.Run(what+" "+query, func(t *testing.T) {
+				t.Parallel()
+				outer := &breaking{place: afterOurOperation, cause: cause}
+				s := newShedding(t, func(_ *throttle.Config, cfg *ratelimit.Config) { cfg.Settlement.FailedShare = 1 }, answeringFirst{earlier{outer}})
+				s.centre.admit()
+				s.server.SetRecoverFunc(func(context.Context, any) error { return errors.New("recovered") })
+				r := request{Query: query, Key: testKey}
+				outer.active.Store(true)
+				s.post(r)
+				outer.active.Store(false)
+				require.Len(t, s.store.Settlements(), 1)
+				require.Zero(t, s.store.Settlements()[0].Actual.Of(bucket.Points))
+				require.NotContains(t, s.post(r).Body, `"errors"`, "the claim has ended")
+				if query == createUser {
+					require.EqualValues(t, 1, s.resolver.Created.Load())
+				}
+			})
+		}
+	}
+}
+
+// answeringFirst is an earlier extension that has an operation begin and then panics, or answers in its place if there is no cause.
+type answeringFirst struct{ earlier }
+
+func (a answeringFirst) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
+	if a.b.active.Load() && a.b.cause == nil {
+		next(ctx)
+		return graphql.OneShot(graphql.ErrorResponse(ctx, "not now"))
+	}
+	return a.earlier.InterceptOperation(ctx, next)
+}
+
+func TestAnEarlierAnswerToTheFirstEventEndsNoSubscription(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"SSE", "WebSocket"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			s := newShedding(t, func(_ *throttle.Config, cfg *ratelimit.Config) { cfg.Settlement.FailedShare = 1 }, &hidingFirst{})
+			s.centre.admit()
+			answers := ways[way](s.fixture, request{Query: `subscription { ticks(count: 2) }`}).Body
+			require.Contains(t, answers, "hidden")
+			require.Contains(t, answers, `"ticks":1`)
+			require.NotContains(t, answers, "refunded")
+			require.Empty(t, s.store.Settlements())
+		})
+	}
+}
+
+// hidingFirst is an earlier extension that answers the first event.
+type hidingFirst struct{ seen atomic.Bool }
+
+func (*hidingFirst) ExtensionName() string                   { return "HidingFirst" }
+func (*hidingFirst) Validate(graphql.ExecutableSchema) error { return nil }
+
+func (h *hidingFirst) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
+	if h.seen.CompareAndSwap(false, true) {
+		return graphql.ErrorResponse(ctx, "hidden")
+	}
+	return next(ctx)
 }

@@ -30,7 +30,7 @@ func Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		defer x.release()
+		defer x.end()
 		next.ServeHTTP(heldWriter{x}, r)
 	})
 }
@@ -85,6 +85,8 @@ type Exchange struct {
 	decided bool
 	// failed says that the server has failed.
 	failed bool
+	// watched says that what is left is an operation that is abandoned when the wrapped handler returns.
+	watched bool
 	// expose are the headers that are listed for browsers when the answer leaves.
 	expose  []string
 	flush   bool
@@ -191,7 +193,35 @@ func (x *Exchange) Decide(status int, expose []string, set func(http.Header)) {
 func (x *Exchange) Fail() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.failed = true
+	x.failed = x.failed || !x.passed && !x.over
+}
+
+// Running is an operation that is to have an answer.
+type Running interface {
+	// Abandon ends the operation if nobody has asked for its answer, which nobody is going to. It is called when the wrapped handler has returned or panics.
+	Abandon()
+}
+
+// Watch leaves an operation in the place of what its hooks have left, and has it be abandoned when the wrapped handler returns. Of several it knows the last, and of those of a WebSocket none.
+func (x *Exchange) Watch(operation Running) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.socket && !x.over {
+		x.left, x.watched = operation, true
+	}
+}
+
+// end abandons the operation that was left without an answer, and lets go of what is held.
+func (x *Exchange) end() {
+	x.mu.Lock()
+	running, _ := x.left.(Running)
+	watched := x.watched
+	x.mu.Unlock()
+	// It tells the exchange what it came to, so that the lock is not held.
+	if watched {
+		running.Abandon()
+	}
+	x.release()
 }
 
 // release lets go of what is held when the wrapped handler returns without a decision, and ends the answer.

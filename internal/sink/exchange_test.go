@@ -40,6 +40,7 @@ func TestWhatOutlivesTheHandlerWritesToNobody(t *testing.T) {
 			require.NoError(t, http.NewResponseController(kept).Flush())
 			kept.WriteHeader(http.StatusEarlyHints)
 			exchange.Decide(http.StatusTooManyRequests, nil, func(http.Header) { t.Error("headers were set") })
+			exchange.Fail()
 			require.Zero(t, beneath.late)
 			require.Equal(t, "answer", recorder.Body.String())
 		})
