@@ -38,8 +38,11 @@ func (r *Result) judged(take *Take, spends *spentArray, short state.Shortfall, n
 }
 
 // keyed completes the result of a take on which the record of the key decides. tail is what the record tells with it.
-// It returns false if the outcome is none of a key, or lacks its tail.
+// It returns false if the outcome is none of a key, or lacks its tail, or if the take has no key.
 func (r *Result) keyed(take *Take, outcome state.Outcome, tail string) (ok bool) {
+	if take.Claim == nil {
+		return false
+	}
 	r.Verdict, ok = verdictOf(outcome)
 	switch outcome {
 	case state.Repeat:

@@ -86,6 +86,21 @@ func TestARefusalThatTheStatesContradictIsUnreadable(t *testing.T) {
 	}
 }
 
+func TestATakeWithoutAKeyIsToldNothingOfOne(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, redistest.Start(t).Addr)
+	store := newRedisStore(t, client)
+	var reply string
+	client.AddHook(replies(func(text string) { reply = text }))
+	take := bucket.Take{Tenant: "acme", Buckets: hostileBuckets(t), Amounts: points(1)}
+	_, err := store.Take(t.Context(), take)
+	require.NoError(t, err)
+	for outcome := byte(4); outcome < 16; outcome++ {
+		_, taken, _ := bucket.ReadReply(&take, string(outcome)+reply[1:])
+		require.ErrorIs(t, taken, bucket.ErrAmbiguous, outcome)
+	}
+}
+
 func TestARefusalThatIsReadHasALimitThatRefuses(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, redistest.Start(t).Addr)

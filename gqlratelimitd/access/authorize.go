@@ -105,12 +105,18 @@ func AuthorizeIssue(actor Actor, roles []Role, tenants []string) error {
 
 // AuthorizeRevoke returns nil if the actor may end the token, and otherwise a [*DeniedError]. Everybody may end the token that they come with, those
 // that were issued with it, and those of their own person; the person of somebody else's token ends nothing by it. All other tokens take
-// [RevokeToken] for each tenant of theirs. Who is confined ends no token that is not confined to some of the same tenants, whoever has issued it.
+// [RevokeToken] for each tenant of theirs, and each right that they have: all end with a token that were issued with it, and none of these has more.
+// Who is confined ends no token that is not confined to some of the same tenants, whoever has issued it.
 func AuthorizeRevoke(actor Actor, token *Token) error {
 	person := actor.Method == MethodOIDC || actor.Method == MethodToken && (actor.Owner == "" || actor.Apart)
 	own := actor.Token != "" && (actor.Token == token.ID || actor.Token == token.Parent) || person && token.Owner == actor.Person()
 	if own && actor.Method != MethodBootstrap && actor.covers(token.Tenants) {
 		return nil
+	}
+	for _, role := range token.Roles {
+		if actor.Method != MethodBootstrap && !gives(actor, role, token.Tenants) {
+			return &DeniedError{Action: RevokeToken, Roles: []Role{role}, Confined: actor.Confined() && actor.Has(role)}
+		}
 	}
 	if len(token.Tenants) == 0 {
 		return Authorize(actor, RevokeToken, "")

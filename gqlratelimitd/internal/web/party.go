@@ -14,8 +14,8 @@ import (
 //
 //   - a sender has one, so that nobody uses up what belongs to another token;
 //   - a person has four times as much for all of their senders, so that nobody has more by issuing tokens;
-//   - what is urgent has a reserve of its sender beside both, which nothing else takes. So a block, a mode switch and a revert are possible whatever
-//     others ask for.
+//   - what is urgent has a reserve of its sender beside both, which nothing else takes. So a block, a mode switch, a revert and the end of
+//     a token are possible whatever others ask for.
 type party struct {
 	// sender is a token, or all tokens that are confined to the same tenants, a person whom an issuer of OpenID Connect knows, or the address of a
 	// stranger. Person is who answers for it.

@@ -47,7 +47,7 @@ func (s *Server) table() []route {
 
 		{method: http.MethodGet, pattern: "/v1/tokens", handle: s.tokens},
 		{method: http.MethodPost, pattern: "/v1/tokens", body: true, handle: s.issueToken},
-		{method: http.MethodDelete, pattern: "/v1/tokens/{id}", handle: s.revokeToken},
+		{method: http.MethodDelete, pattern: "/v1/tokens/{id}", urgent: true, handle: s.revokeToken},
 
 		{method: http.MethodGet, pattern: "/v1/audit/entries", handle: s.auditEntries},
 		{method: http.MethodGet, pattern: "/v1/audit/export", long: true, handle: s.auditExport},
