@@ -52,10 +52,10 @@ func calledFields(calls *cost.Calls) []string {
 	return fields
 }
 
-func valuesOf(t testing.TB, calls *cost.Calls, i int, path string) []any {
+func valuesOf(t testing.TB, calls *cost.Calls, path string) []any {
 	t.Helper()
 	values := []any{}
-	require.True(t, calls.Values(i, path, func(value any) bool {
+	require.True(t, calls.Values(0, path, func(value any) bool {
 		values = append(values, value)
 		return true
 	}))
@@ -123,7 +123,7 @@ func TestACallTellsTheValuesThatItsResolverIsGiven(t *testing.T) {
 		calls := callsOf(t, query, map[string]any{
 			"email": "e@x", "input": map[string]any{"email": "v@x", "to": []any{map[string]any{"email": "x"}, map[string]any{}}},
 		}, false)
-		require.Equal(t, test.want, valuesOf(t, calls, 0, test.path), name)
+		require.Equal(t, test.want, valuesOf(t, calls, test.path), name)
 	}
 }
 
@@ -131,13 +131,13 @@ func TestANumberThatCameAsTextIsTheNumber(t *testing.T) {
 	t.Parallel()
 	for _, code := range []any{"5", "05", "+5", 5} {
 		calls := callsOf(t, `mutation ($code: Int) { login(code: $code) }`, map[string]any{"code": code}, false)
-		require.Equal(t, "5", fmt.Sprint(valuesOf(t, calls, 0, "code")[0]), "%v", code)
+		require.Equal(t, "5", fmt.Sprint(valuesOf(t, calls, "code")[0]), "%v", code)
 	}
 	const large = "9007199254740993" // It is no float64.
 	calls := callsOf(t, `mutation ($code: Int) { login(code: $code) }`, map[string]any{"code": large}, false)
-	require.Equal(t, large, fmt.Sprint(valuesOf(t, calls, 0, "code")[0]))
+	require.Equal(t, large, fmt.Sprint(valuesOf(t, calls, "code")[0]))
 	calls = callsOf(t, `mutation ($name: String) { login(name: $name) }`, map[string]any{"name": "05"}, false)
-	require.Equal(t, []any{"05"}, valuesOf(t, calls, 0, "name"), "a name is no number")
+	require.Equal(t, []any{"05"}, valuesOf(t, calls, "name"), "a name is no number")
 }
 
 func TestACallAsksForTheLengthsOfListsAndForNumbers(t *testing.T) {

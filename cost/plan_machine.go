@@ -157,7 +157,7 @@ func (m *machine) lookup(l *lookup) (found any, nulled bool) {
 		found, nulled = l.fallback, v.present
 	}
 	if len(l.steps) > 0 {
-		inner := false
+		var inner bool
 		found, inner = follow(found, l.steps)
 		nulled = nulled || inner
 	}
@@ -180,8 +180,7 @@ func (m *machine) represented(r *representations) int {
 	if r.whole < 0 {
 		return len(r.names)
 	}
-	count, _ := lengthOf(m.values[r.whole].value)
-	return count
+	return lengthOf(m.values[r.whole].value)
 }
 
 // represent tells the place and the __typename of each representation, which is empty where it is missing.

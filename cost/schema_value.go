@@ -63,8 +63,7 @@ func sizeOf(value any, list bool) float64 {
 		return math.Inf(1)
 	}
 	if list {
-		length, _ := lengthOf(value)
-		return float64(length)
+		return float64(lengthOf(value))
 	}
 	size, ok := numberOf(value)
 	if !ok || math.IsNaN(size) {
@@ -149,15 +148,15 @@ func (l *list) at(i int) any {
 	return l.values[i]
 }
 
-// lengthOf is the length of a list. A single value counts as a list of one, as in input coercion.
-func lengthOf(value any) (length int, ok bool) {
+// lengthOf is the length of a list, zero for null. A single value counts as a list of one, as in input coercion.
+func lengthOf(value any) int {
 	if value == nil {
-		return 0, false
+		return 0
 	}
 	if values, ok := listOf(value); ok {
-		return values.len(), true
+		return values.len()
 	}
-	return 1, true
+	return 1
 }
 
 // step is one name of a path into an input object, with the default of the input field.

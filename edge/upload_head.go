@@ -26,7 +26,7 @@ type head struct{ operations, places []byte }
 func (b *bodies) readHead(r *http.Request, body *upload) *refusal {
 	_, form, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // gqlgen says what is wrong.
 	}
 	read := &bytes.Buffer{}
 	r.Body = struct {
@@ -45,7 +45,7 @@ func (b *bodies) readHead(r *http.Request, body *upload) *refusal {
 	case err != nil && !errors.Is(err, errNoHead) && int64(read.Len()) >= most:
 		return tooLargeFor("the operation and the map of an upload", most)
 	case err != nil:
-		return nil
+		return nil //nolint:nilerr // gqlgen says what is wrong.
 	}
 	if n, most := jsonvalue.In(h.operations)+jsonvalue.In(h.places), bounded(b.cfg.MaxValues); n > most {
 		return tooManyValues(n, most)

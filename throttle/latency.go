@@ -60,7 +60,7 @@ func (l *Latency) p99(running func(yield func(age time.Duration, n uint64))) (p9
 	all := l.window
 	if running != nil {
 		running(func(age time.Duration, n uint64) {
-			all[latencyBucket(age)] += uint32(n) //nolint:gosec // So many do not run at once.
+			all[latencyBucket(age)] += uint32(n)
 			total += n
 		})
 	}

@@ -170,7 +170,7 @@ func (v *voices) ages(now time.Duration, ended uint64, yield func(age time.Durat
 	var runs [voiceSlots]uint64
 	for i := range v.all {
 		for age := int64(1); age <= oldest && !v.all[i].silent(second); age++ {
-			runs[i] += uint64(max(0, v.all[i].running[(second-age)%runningSlots].Load())) //nolint:gosec // It is not negative.
+			runs[i] += uint64(max(0, v.all[i].running[(second-age)%runningSlots].Load()))
 		}
 		ended += runs[i]
 	}
@@ -178,7 +178,7 @@ func (v *voices) ages(now time.Duration, ended uint64, yield func(age time.Durat
 	for i := range v.all {
 		left := [2]uint64{bound - min(bound, v.all[i].heard[0]), bound - min(bound, v.all[i].heard[1])}
 		for age := oldest; age >= 1 && runs[i] > 0; age-- {
-			n := uint64(max(0, v.all[i].running[(second-age)%runningSlots].Load())) //nolint:gosec // It is not negative.
+			n := uint64(max(0, v.all[i].running[(second-age)%runningSlots].Load()))
 			// Those that began in that second are at least as old as the second is over.
 			took := time.Duration(age-1)*time.Second + part
 			class, bounded := v.classOf(took)
