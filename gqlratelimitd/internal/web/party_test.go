@@ -91,7 +91,7 @@ func TestTokensOfOneTenantAreOneSender(t *testing.T) {
 }
 
 // slowly begins a request whose body never comes.
-func (s *scene) slowly(method, path, token string) net.Conn {
+func (s *scene) slowly(method, path, token string) {
 	s.Helper()
 	conn, err := (&net.Dialer{}).DialContext(s.Context(), "tcp", s.server.Listener.Addr().String())
 	require.NoError(s, err)
@@ -99,7 +99,6 @@ func (s *scene) slowly(method, path, token string) net.Conn {
 	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nRatelimit-Reason: x\r\nIf-None-Match: *\r\nContent-Length: 1000\r\n\r\n{",
 		method, path, token)
 	require.NoError(s, err)
-	return conn
 }
 
 func TestABlockIsPossibleWhileSlowBodiesTakeAllPlaces(t *testing.T) {
