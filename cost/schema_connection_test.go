@@ -59,11 +59,11 @@ func TestConnectionsAreSizedByTheirArguments(t *testing.T) {
 		`{ users(first: 4) { more { id } } }`:                            1 + 1 + 10,
 		`{ users(first: 2) { nodes { friends { nodes { id } } } } }`:     1 + 1 + 2*(1+1+3),
 		`{ named(first: 4) { id } }`:                                     1 + 4,
+		`{ one(first: 4) { id } }`:                                       1 + 1,
+		`{ all { id } }`:                                                 1 + 10,
 		`{ words(first: "4") { id } }`:                                   1 + 4,
 		`{ words(first: "four") { id } }`:                                math.Inf(1),
 		`{ found(first: 4) { ... on UserConnection { nodes { id } } } }`: 1 + 1 + 4,
-		`{ all { id } }`:                                                 1 + 10,
-		`{ one(first: 4) { id } }`:                                       1 + 1,
 		`{ mixed(first: 4) { ... on UserConnection { nodes { id } } } }`: 1 + 1 + 10,
 		`{ mixed(first: 4) { ... on Box { edges { node { id } } } } }`:   1 + 1 + 4 + 4,
 	} {
