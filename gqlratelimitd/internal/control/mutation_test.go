@@ -136,7 +136,7 @@ var mutations = map[string]mutation{
 	"RevokeToken": {
 		actor: operator, action: access.RevokeToken, target: "^token [a-z2-7]{13}$", was: true, is: true,
 		before: func(s *scene) {
-			issued, err := s.IssueToken(s.ctx(), by(administrator), access.TokenRequest{Subject: "ci", Roles: []access.Role{access.Admin}})
+			issued, err := s.IssueToken(s.ctx(), by(administrator), access.TokenRequest{Subject: "ci", Roles: []access.Role{access.Operator}})
 			require.NoError(s, err)
 			s.token = issued.ID
 		},
