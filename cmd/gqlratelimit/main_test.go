@@ -247,12 +247,14 @@ func TestControlCharactersOfFilesDoNotReachATerminal(t *testing.T) {
 
 func TestTheSchemasInTheDocumentsHaveNothingThatLintFinds(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	guide, err := os.ReadFile("docs/guide/pricing.md")
-	require.NoError(t, err)
+	var pages []byte
+	for _, page := range []string{"README.md", "docs/guide/start.md", "docs/guide/pricing.md"} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		pages = append(pages, text...)
+	}
 	inspected := 0
-	for _, block := range regexp.MustCompile("(?s)```graphql\n(type .*?)```").FindAllSubmatch(append(readme, guide...), -1) {
+	for _, block := range regexp.MustCompile("(?s)```graphql\n(type .*?)```").FindAllSubmatch(pages, -1) {
 		schema := filepath.Join(files(t, map[string]string{"schema.graphqls": string(block[1])}), "schema.graphqls")
 		c, stdout, stderr := quiet()
 		require.Equal(t, exitOK, run(c, []string{"lint", "-schema", schema, "-fail-on", "note"}), "%s%s", stdout, stderr)

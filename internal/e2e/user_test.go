@@ -44,19 +44,19 @@ func TestAStrangerHasLimitsWithWhatTheREADMESays(t *testing.T) {
 		return response.StatusCode, response.Header, string(text)
 	}
 
-	// 1 the query, 2 the call, 4 × (1 the object); a weight of 0.5 for each name.
-	status, _, body := post("{ products(first: 4) { name } }")
+	// 1 the query, 2 the call, 1 the connection, 4 × (1 the object, 0.5 the name).
+	status, _, body := post("{ products(first: 4) { nodes { name } } }")
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, body, `"cost":9`)
+	require.Contains(t, body, `"cost":10`)
 	require.Contains(t, body, `"tea"`)
-	status, _, body = post("{ products(first: 1000) { name } }")
+	status, _, body = post("{ products(first: 1000) { nodes { name } } }")
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, body, `"COST_LIMIT_EXCEEDED"`)
 	for range 2 {
-		status, _, _ = post("{ products(first: 300) { name } }")
+		status, _, _ = post("{ products(first: 300) { nodes { name } } }")
 		require.Equal(t, http.StatusOK, status)
 	}
-	status, header, body := post("{ products(first: 300) { name } }")
+	status, header, body := post("{ products(first: 300) { nodes { name } } }")
 	require.Equal(t, http.StatusTooManyRequests, status)
 	require.NotEmpty(t, header.Get("Retry-After"))
 	require.Contains(t, body, `"RATE_LIMITED"`)
