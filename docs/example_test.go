@@ -2,10 +2,14 @@ package docs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql/handler"
@@ -126,21 +130,65 @@ func Example_migration() {
 	// Output:
 }
 
-// A team and a user beside the tenant, and a tier that the token carries: docs/guide/subjects.md.
-func Example_subjects() {
-	type claims struct{ org, team, login, plan string }
-	fromToken := func(context.Context) (claims, bool) {
-		return claims{org: "acme", team: "web", login: "mira", plan: "pro"}, true
+// A verified token says who pays, otherwise the address: docs/guide/policy.md.
+func Example_token() {
+	type claims struct{ Organisation, Team, Person, Plan string }
+	type claimsKey struct{}
+	// verify stands for a JWT library: signature, issuer, audience and expiry.
+	verify := func(_ context.Context, token string) (claims, error) {
+		if token != "good" {
+			return claims{}, errors.New("not signed by us")
+		}
+		return claims{"acme", "web", "mira", "pro"}, nil
 	}
 
-	subject := ratelimit.ByContext(func(ctx context.Context) (ratelimit.Subject, bool) {
-		token, ok := fromToken(ctx) // what your authentication has put there
-		return ratelimit.Subject{Tenant: token.org, Team: token.team, User: token.login, Tier: token.plan}, ok
-	})
+	authenticated := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			token, sent := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			if !sent {
+				next.ServeHTTP(w, r) // the address pays
+				return
+			}
+			verified, err := verify(r.Context(), token)
+			if err != nil {
+				http.Error(w, "the token is not valid", http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), claimsKey{}, verified)))
+		})
+	}
 
-	known, err := subject(context.Background(), &ratelimit.Request{})
-	fmt.Println(known.Tenant, known.Team, known.User, known.Tier, err)
-	// Output: acme web mira pro <nil>
+	subject := ratelimit.FirstOf(
+		ratelimit.ByContext(func(ctx context.Context) (ratelimit.Subject, bool) {
+			token, ok := ctx.Value(claimsKey{}).(claims)
+			return ratelimit.Subject{
+				Tenant: token.Organisation, Team: token.Team, User: token.Person, Tier: token.Plan,
+				Claims: &ratelimit.Claims{"plan": token.Plan}, // for custom limits
+			}, ok && token.Organisation != ""
+		}),
+		ratelimit.ByPeer(ratelimit.PeerConfig{Tier: "anonymous"}),
+	)
+
+	server := authenticated(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		known, err := subject(r.Context(), &ratelimit.Request{Client: netip.MustParseAddr("203.0.113.7")})
+		fmt.Println(known.Tenant, known.Team, known.User, known.Tier, err)
+	}))
+	for _, authorization := range []string{"Bearer good", "", "Bearer forged"} {
+		request, recorder := httptest.NewRequest(http.MethodPost, "/query", http.NoBody), httptest.NewRecorder()
+		request.Header.Set("Authorization", authorization)
+		server.ServeHTTP(recorder, request)
+		fmt.Println(recorder.Code)
+	}
+
+	_ = func(door *edge.Door, srv http.Handler) {
+		http.Handle("/query", door.Handler(authenticated(ratelimit.Handler(srv))))
+	}
+	// Output:
+	// acme web mira pro <nil>
+	// 200
+	// ip:203.0.113.7  203.0.113.7 anonymous <nil>
+	// 200
+	// 401
 }
 
 // What support does: docs/guide/operating.md.
