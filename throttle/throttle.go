@@ -211,7 +211,7 @@ func (t *Throttle) crowd(place int) *crowd {
 func (t *Throttle) Begin(tenant string) Start { return t.flow.begin(tenant, t.cfg.Clock()) }
 
 // End says that an operation has ended, and whether it failed. Its time is a signal if [Config.Latency] is set, and its failure if
-// [Config.Errors] is. No tenant is that signal alone: see docs/adr/0099-three-speak-for-all.md. It takes no memory.
+// [Config.Errors] is. No tenant is that signal alone: see docs/adr/0024-shed-by-one-share-for-the-fleet.md. It takes no memory.
 func (t *Throttle) End(start Start, failed bool) { t.flow.end(start, t.cfg.Clock(), failed) }
 
 // Signal feeds in the value of a signal, and its target: the value above which there is too much load. It is for what grows as load does, such as

@@ -92,7 +92,7 @@ type row struct {
 	system bool
 }
 
-// rights is the table: all that anybody may do. ADR 0057 says why the rows are as they are.
+// rights is the table: all that anybody may do. ADR 0021 says why the rows are as they are.
 var rights = []row{
 	{ReadPolicy, Viewer, "", true},
 	{CheckPolicy, Viewer, "", true},
