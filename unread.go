@@ -140,7 +140,7 @@ const misshapenSlots = 4096
 type misshapen struct {
 	mu    sync.Mutex
 	why   map[misshape]error
-	order [misshapenSlots]misshape
+	order []misshape
 	next  int
 }
 
@@ -160,7 +160,7 @@ func (m *misshapen) note(opCtx *graphql.OperationContext, plan *cost.Plan, why e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.why == nil {
-		m.why = make(map[misshape]error)
+		m.why, m.order = make(map[misshape]error), make([]misshape, misshapenSlots)
 	}
 	if _, known := m.why[key]; known {
 		return

@@ -17,25 +17,37 @@ const (
 )
 
 // forgotten has, by a hash of the tenant, when something was forgotten last that shares of it had spent: what is not known
-// may have been spent until then, and starts with nothing. It is safe for concurrent use.
+// may have been spent until then, and starts with nothing. It takes no memory until something is forgotten. It is safe for
+// concurrent use.
 type forgotten struct {
 	seed maphash.Seed
-	at   [forgottenSlots]atomic.Int64
+	at   atomic.Pointer[forgottenTimes]
 }
 
-func (f *forgotten) slot(key string) *atomic.Int64 {
-	return &f.at[maphash.String(f.seed, key)%forgottenSlots]
+type forgottenTimes [forgottenSlots]atomic.Int64
+
+func (f *forgotten) slot(at *forgottenTimes, key string) *atomic.Int64 {
+	return &at[maphash.String(f.seed, key)%forgottenSlots]
 }
 
 // note notes that something was forgotten at the time.
 func (f *forgotten) note(key string, at int64) {
-	slot := f.slot(key)
+	if f.at.Load() == nil {
+		f.at.CompareAndSwap(nil, new(forgottenTimes))
+	}
+	slot := f.slot(f.at.Load(), key)
 	for was := slot.Load(); was < at && !slot.CompareAndSwap(was, at); was = slot.Load() {
 	}
 }
 
 // last is when something was forgotten last, or zero.
-func (f *forgotten) last(key string) int64 { return f.slot(key).Load() }
+func (f *forgotten) last(key string) int64 {
+	at := f.at.Load()
+	if at == nil {
+		return 0
+	}
+	return f.slot(at, key).Load()
+}
 
 // tenant returns what is known of a tenant, and makes room for one that is not. It returns nil if there is none, or the
 // name is too long.
