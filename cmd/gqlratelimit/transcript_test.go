@@ -239,7 +239,7 @@ func documents(t *testing.T) []string {
 	transcripts, err := filepath.Glob("cmd/gqlratelimit/testdata/transcripts/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, transcripts)
-	return append(transcripts, "docs/reference/command.md", "docs/guide/pricing.md", "docs/guide/runbook.md")
+	return append(transcripts, "docs/reference/command.md", "docs/guide/pricing.md", "docs/guide/rollout.md", "docs/guide/runbook.md")
 }
 
 func TestTheCommandPrintsWhatTheTranscriptsAndTheDocumentationSay(t *testing.T) {

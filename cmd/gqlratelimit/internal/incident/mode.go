@@ -24,7 +24,7 @@ Eases the mode of limits on every instance within a second, until the switch end
 the strictest that they have. warn and shadow refuse nothing and go on counting, off does not ask
 Redis. Who is blocked stays blocked. enforce ends the switch of that scope before its time.
 
-An instance applies switches if its server follows them (docs/guide/mode-switch.md). The command
+An instance applies switches if its server follows them (docs/guide/rollout.md). The command
 waits for that, -wait at most, and says on how many instances the switch is in force.
 
 Names are checked against the policy if it can be read: a policy that is broken keeps nobody
@@ -221,7 +221,7 @@ func (in *modeFlags) tell(c cli.Console, namespace string, s *switchJSON, ready 
 	writeSwitches(c, []switchJSON{*s})
 	switch {
 	case s.Instances == 0:
-		fmt.Fprintf(c.Stdout, "No instance has reported in the namespace %s within ten seconds, so that nobody knows where it is in force: name another with -namespace, or see docs/guide/mode-switch.md for how instances follow.\n", namespace)
+		fmt.Fprintf(c.Stdout, "No instance has reported in the namespace %s within ten seconds, so that nobody knows where it is in force: name another with -namespace, or see docs/guide/rollout.md for how instances follow.\n", namespace)
 	case in.mode == bucket.Enforce.String() && ready:
 		fmt.Fprintf(c.Stdout, "It has ended on %s.\n", allInstances(s.Instances))
 	case in.mode == bucket.Enforce.String():

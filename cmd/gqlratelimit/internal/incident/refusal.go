@@ -20,7 +20,7 @@ Usage: gqlratelimit refusal ID [flags]
 
 Says why an operation was refused: the ID stands in extensions.refusalId of the error that the client
 was given. It shows the limits as they were then, the line of the policy that says so, its revision,
-and who has published it. The stream of denials has the latest refusals (docs/guide/report.md).
+and who has published it. The stream of denials has the latest refusals (docs/guide/rollout.md).
 
 Where instances lease parts of limits, gqlratelimit budget show says who holds them now.
 

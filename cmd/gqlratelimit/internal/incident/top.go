@@ -16,7 +16,7 @@ Usage: gqlratelimit top [-by decisions|refused|wouldRefuse|cost] [flags]
 
 Shows what all instances have decided in the last minute: the busiest and most refused tenants and
 operations, and each instance with the revision that it serves. Instances write it once a second
-(docs/guide/report.md).
+(docs/guide/rollout.md).
 
 Example:
 
@@ -86,7 +86,7 @@ func sortBy(all *report.Summary, order func(report.Counts) int64, n int) {
 
 func writeTop(c cli.Console, namespace string, all *report.Summary) {
 	if len(all.Instances) == 0 {
-		fmt.Fprintf(c.Stdout, "No instance has reported in the namespace %s within ten seconds: name another with -namespace, or see docs/guide/report.md for how they do.\n", namespace)
+		fmt.Fprintf(c.Stdout, "No instance has reported in the namespace %s within ten seconds: name another with -namespace, or see docs/guide/rollout.md for how they do.\n", namespace)
 		return
 	}
 	fmt.Fprintf(c.Stdout, "%s, in the last minute: %d decisions, %d refused (%s), %d more if everything were enforced, %d points\n\n",

@@ -163,7 +163,7 @@ func (r *recordings) fromSamples(t *traffic, live *session.Live) error {
 	case err != nil:
 		return err
 	case taken.Samples == 0:
-		return fmt.Errorf("no instance has recorded anything in the namespace %s for %v: name another with -namespace, or see docs/guide/report.md for how they do", live.Namespace, r.since)
+		return fmt.Errorf("no instance has recorded anything in the namespace %s for %v: name another with -namespace, or see docs/guide/rollout.md for how they do", live.Namespace, r.since)
 	}
 	t.known, t.config.Value = taken.Recorded(), taken.Value
 	t.sample = &sampleJSON{From: taken.From, To: taken.To, Share: taken.Share(), LeftOut: taken.LeftOut, Unreadable: taken.Unreadable}

@@ -13,7 +13,7 @@ Usage: gqlratelimit policy simulate -records FILE | -recorded [-policy FILE] [fl
 
 Replays recorded operations, and says for each tenant which share of them the policy would refuse if
 all of it were enforced. Every budget is full at first. -records is a file as simulate.Writer has
-written it; -recorded takes what instances have recorded in Redis (docs/guide/report.md). All of it is
+written it; -recorded takes what instances have recorded in Redis (docs/guide/rollout.md). All of it is
 held in memory, some 100 bytes each.
 
 What the directory has of tenants is looked at with -recorded. What records do not say enough about
