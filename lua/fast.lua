@@ -3,8 +3,9 @@
 --
 -- A fast take is from owners without soft limits, whose state is either absent or was written for the same limits in the
 -- same terms. Up to four token buckets are written out limit by limit, because tables and loops would double
--- their time; others are read and written entry by entry, without a table. ADR 0002 has the figures. Functions get
--- what they need as arguments: a local of outside that a function uses costs as much as ten arguments.
+-- their time; others are read and written entry by entry, without a table. The figures are in
+-- docs/adr/0002-store-each-owner-as-one-string.md. Functions get what they need as arguments: a local of outside that a
+-- function uses costs as much as ten arguments.
 --
 -- Takes: now, read, pack, kind, owners, live, judged, outcome, short, trial, trial_short
 -- Declares: entry, fast, states

@@ -92,7 +92,7 @@ type row struct {
 	system bool
 }
 
-// rights is the table: all that anybody may do. ADR 0021 says why the rows are as they are.
+// rights is the table: all that anybody may do. See docs/adr/0028-commit-a-change-with-its-audit-entry.md.
 var rights = []row{
 	{ReadPolicy, Viewer, "", true},
 	{CheckPolicy, Viewer, "", true},
