@@ -1,6 +1,10 @@
 package cost
 
-import "github.com/vektah/gqlparser/v2/ast"
+import (
+	"slices"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
 
 // occurrence is a field as the document selects it, and the condition under which it is included.
 type occurrence struct {
@@ -13,8 +17,12 @@ type group struct {
 	key     string
 	info    *fieldInfo
 	members []occurrence
-	// next is the next group of the same response name but with another field or other arguments,
-	// which only documents that were not validated have; 0 is none.
+	// on are the types that members are selected on, nil if these are one.
+	on []*ast.Definition
+	// apart says that gqlgen does not merge the members, see [merging.join].
+	apart bool
+	// next is the next group of the same response name: of a field that is called apart, or, which only documents that
+	// were not validated have, of another field or other arguments; 0 is none.
 	next int
 }
 
@@ -194,7 +202,7 @@ func (m *merging) field(field *ast.Field, condition int32) error {
 			}
 		}
 		if same {
-			g.members = append(g.members, occurrence{field, condition})
+			m.join(at, occurrence{field, condition}, free)
 			return nil
 		}
 		if g.next == 0 {
@@ -208,6 +216,51 @@ func (m *merging) field(field *ast.Field, condition int32) error {
 	}
 	c.collector.groups = append(c.collector.groups, group{key: key, info: info, members: c.alone(field, condition)})
 	return nil
+}
+
+// join adds an occurrence to a group of its response name. gqlgen merges selections on types of which one implements the
+// other. It calls the field once more for a selection on an unrelated interface, and which ones it calls together depends on
+// their order and on variables. So each occurrence of such a field is a call of its own, which is no less than gqlgen makes.
+// A field that costs nothing is called as often and stays one.
+func (m *merging) join(at int, one occurrence, free bool) {
+	g := &m.c.collector.groups[at]
+	if free || !g.apart && g.mergesWith(one.field.ObjectDefinition) {
+		g.members = append(g.members, one)
+		return
+	}
+	rest := g.members[1:]
+	g.members, g.on, g.apart = g.members[:1:1], nil, true
+	for _, other := range rest {
+		m.apart(at, other)
+	}
+	m.apart(at, one)
+}
+
+// apart adds a call of its own to the response name of a group.
+func (m *merging) apart(at int, one occurrence) {
+	groups := m.c.collector.groups
+	first := &groups[at]
+	g := group{key: first.key, info: first.info, members: m.c.alone(one.field, one.condition), next: first.next}
+	first.next = len(groups)
+	m.c.collector.groups = append(groups, g)
+}
+
+// mergesWith reports whether gqlgen merges a selection on a type with each one of the group.
+func (g *group) mergesWith(on *ast.Definition) bool {
+	first := g.members[0].field.ObjectDefinition
+	if on == first || slices.Contains(g.on, on) {
+		return true
+	}
+	if !related(first, on) || slices.ContainsFunc(g.on, func(other *ast.Definition) bool { return !related(other, on) }) {
+		return false
+	}
+	g.on = append(g.on, on)
+	return true
+}
+
+// related reports whether two types are one, or one implements the other.
+func related(a, b *ast.Definition) bool {
+	return a == b || a != nil && b != nil && (a.Name == b.Name || slices.Contains(a.Interfaces, b.Name) || slices.Contains(b.Interfaces, a.Name))
 }
 
 // alone returns one occurrence, which others can be appended to.

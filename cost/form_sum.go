@@ -62,7 +62,7 @@ func (c *compiler) sum(key sumKey, selections ast.SelectionSet) (int32, error) {
 func (s *summation) field(field *ast.Field, condition int32) error {
 	info, err := s.c.selected(field, s.object)
 	if info != nil {
-		s.groups = append(s.groups, group{responseName(field), info, s.c.alone(field, condition), 0})
+		s.groups = append(s.groups, group{key: responseName(field), info: info, members: s.c.alone(field, condition)})
 	}
 	return err
 }

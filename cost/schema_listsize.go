@@ -180,7 +180,8 @@ func (b *builder) slicer(path string, args []*inputField) (*slicer, error) {
 		last := i == len(names)-1
 		switch {
 		case in.declared.Elem != nil && last:
-			s.list = true
+			// How many values a list of lists has its length does not say: it is no size.
+			s.list = in.declared.Elem.Elem == nil
 		case in.declared.Elem != nil:
 			return nil, errors.New("leads through a list")
 		case last:

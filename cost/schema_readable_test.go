@@ -128,6 +128,7 @@ func TestAListHasNoBoundWhereItsSizeIsNoNumber(t *testing.T) {
 		{"Size", "INF"},
 		{"Boolean", "true"},
 		{"Page", "{}"},
+		{"[[Int]]", "[[1, 2, 3]]"},
 	} {
 		for name, sizing := range sizings {
 			t.Run(unread.declared+" "+unread.literal+" "+name, func(t *testing.T) {
@@ -169,6 +170,7 @@ func TestWhatIsNoNumberIsReported(t *testing.T) {
 		{"Size", "", []string{"Page.first", "Query.orders(first:)"}},
 		{"Boolean", "", []string{"Page.first", "Query.orders(first:)"}},
 		{"Page", "", []string{"Page.first", "Query.orders(first:)"}},
+		{"[[Int]]", "", []string{"Page.first", "Query.orders(first:)"}},
 	} {
 		for name, sizing := range sizings {
 			schema := loadSchema(t, ordersSchema(tt.declared, tt.fallback, sizing.directive), "")
