@@ -124,6 +124,11 @@ func Example_report() {
 		for _, tenant := range lately.Tenants {
 			fmt.Println(tenant.Name, tenant.Decisions, "asked", tenant.Refused, "refused")
 		}
+		for _, instance := range lately.Instances {
+			if instance.Feed != nil && instance.Feed.Refused != nil {
+				fmt.Println(instance.Name, "serves", instance.Policy.Revision, "and refuses", instance.Feed.Refused.Revision, instance.Feed.Refused.Error)
+			}
+		}
 		return nil
 	}
 	client, err := redisclient.New(redisServer.Addr)

@@ -54,6 +54,7 @@ func TestALineSaysEverythingThatIsKnown(t *testing.T) {
 		`level=INFO msg="ratelimit: policy_applied" revision=0 origin=first`,
 		`level=WARN msg="ratelimit: policy_refused" policy=main revision=8 hash=sha256:cd cause=older error="it is older" holds=7`,
 		`level=WARN msg="ratelimit: policy_state" policy=main from=current to=stale age=6s revision=7 error="the feed is away"`,
+		`level=WARN msg="ratelimit: policy_state" from=current to=current revision=7 unsaved="the disk is full"`,
 		`level=INFO msg="ratelimit: policy_state" from=stale to=current revision=7`,
 	}, lines(t,
 		event.ThresholdCrossed{Budget: minute, Threshold: 0.8, Share: 0.85, Remaining: 15},
@@ -72,6 +73,7 @@ func TestALineSaysEverythingThatIsKnown(t *testing.T) {
 		event.PolicyApplied{Origin: "first"},
 		event.PolicyRefused{Policy: "main", Revision: 8, Hash: "sha256:cd", Cause: "older", Error: "it is older", Holds: 7},
 		event.PolicyState{Policy: "main", From: event.PolicyCurrent, To: "stale", Age: 6 * time.Second, Revision: 7, Error: "the feed is away"},
+		event.PolicyState{From: event.PolicyCurrent, To: event.PolicyCurrent, Revision: 7, Unsaved: "the disk is full"},
 		event.PolicyState{From: "stale", To: event.PolicyCurrent, Revision: 7},
 	))
 }

@@ -107,7 +107,7 @@ func (l *Logger) Keep(ctx context.Context, e Event) bool {
 			level = slog.LevelWarn
 		}
 	case PolicyState:
-		if e.To != PolicyCurrent {
+		if e.To != PolicyCurrent || e.Unsaved != "" {
 			level = slog.LevelWarn
 		}
 	case BreakerChanged:

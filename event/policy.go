@@ -78,14 +78,14 @@ func (e PolicyRefused) LogValue() slog.Value {
 const PolicyCurrent = "current"
 
 // PolicyState says that this replica has lost touch with its feed of policies, has found it again, or has started
-// without it.
+// without it; or that it can no longer keep the policy on its disk, or can again.
 type PolicyState struct {
 	// At is when, by the clock of the replica.
 	At time.Time `json:"at"`
 	// Policy is the name of the follower, empty where there is one.
 	Policy string `json:"policy,omitempty"`
 	// From is the state before, and To the one since: current, stale or never. From is empty at the
-	// start.
+	// start. Both are the same where only Unsaved is another.
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
 	// Age is for how long the feed has not said that the policy is its newest, or at a return had not.
@@ -94,6 +94,8 @@ type PolicyState struct {
 	Revision uint64 `json:"revision"`
 	// Error is why the feed could not be read last. It is empty if it could.
 	Error string `json:"error,omitempty"`
+	// Unsaved is why the policy could not be written to the disk last. It is empty if it could.
+	Unsaved string `json:"unsaved,omitempty"`
 }
 
 // Name returns policy_state.
@@ -108,5 +110,6 @@ func (e PolicyState) LogValue() slog.Value {
 	a.duration("age", e.Age)
 	a = append(a, slog.Uint64("revision", e.Revision))
 	a.text("error", e.Error)
+	a.text("unsaved", e.Unsaved)
 	return slog.GroupValue(a...)
 }

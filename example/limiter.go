@@ -19,7 +19,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/throttle"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -163,7 +163,7 @@ const namespace = "example"
 
 // thisProcess is what this process is called wherever it says what it does: by one name a refusal leads to the revision that its
 // instance serves.
-var thisProcess = policy.InstanceName()
+var thisProcess = report.InstanceName()
 
 // eased returns the policy with the mode switches of the Redis.
 func (l *limiter) eased(source tiers.Source, client redis.UniversalClient, logger *slog.Logger, told event.Observer) (tiers.Source, error) {

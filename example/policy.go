@@ -51,11 +51,11 @@ func (l *limiter) follow(client redis.UniversalClient, cfg policy.Config) (tiers
 	if err != nil {
 		return nil, err
 	}
-	feed, err := redisfeed.New(redisfeed.Config{Client: client, Namespace: namespace, MaxDocument: cfg.MaxDocument, Instance: thisProcess})
+	feed, err := redisfeed.New(redisfeed.Config{Client: client, Namespace: namespace, MaxDocument: cfg.MaxDocument})
 	if err != nil {
 		return nil, err
 	}
-	cfg.First, cfg.Reporter = first, feed
+	cfg.First = first
 	follower, err := policy.Follow(context.Background(), feed, cfg)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
-	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 )
 
@@ -12,14 +12,14 @@ func (d *daemon) connect(cfg *control.Config) error {
 	if d.redis == nil {
 		return nil
 	}
-	feed, err := redisfeed.New(redisfeed.Config{Client: d.redis, Namespace: d.options.Namespace})
+	reader, err := report.NewReader(report.Place{Client: d.redis, Namespace: d.options.Namespace})
 	if err != nil {
 		return err
 	}
 	if cfg.Modes, err = redisswitch.New(redisswitch.Config{Client: d.redis, Namespace: d.options.Namespace}); err != nil {
 		return err
 	}
-	cfg.Instances, cfg.Budgets = feed, d.budgets
+	cfg.Instances, cfg.Budgets = reader, d.budgets
 	// The relay is opened later.
 	cfg.Relay = func() relay.Status { return d.relay.Status() }
 	return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -201,14 +202,17 @@ func TestWhatIsPublishedReachesAnInstanceThatFollowsRedis(t *testing.T) {
 	require.NoError(t, err)
 	builtIn, err := tiers.Load([]byte(document), 0)
 	require.NoError(t, err)
+	reporter, err := report.Start(report.Config{Place: report.Place{Client: client}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, reporter.Close()) })
 	applied := make(chan uint64, 8)
 	follower, err := policy.Follow(t.Context(), feed, policy.Config{
-		First: builtIn, Reporter: feed,
-		Observe: policy.ObserveConfig{Observer: event.Func(func(_ context.Context, e event.Event) {
+		First: builtIn,
+		Observe: policy.ObserveConfig{Observer: event.All(reporter, event.Func(func(_ context.Context, e event.Event) {
 			if change, ok := e.(event.PolicyApplied); ok && change.Revision > 0 {
 				applied <- change.Revision
 			}
-		})},
+		}))},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, follower.Close()) })

@@ -20,9 +20,6 @@ import (
 // negative number is a mistake.
 const None = -1
 
-// ReportEvery is how often an instance reports to [Config.Reporter] when nothing changes.
-const ReportEvery = 10 * time.Second
-
 // Defaults and bounds of a [Config].
 const (
 	defaultInterval = time.Second
@@ -63,8 +60,6 @@ type Config struct {
 	// means that none is signed.
 	Keys []ed25519.PublicKey
 
-	// Reporter is told which revision this instance serves and which it refuses. Nil means nobody.
-	Reporter Reporter
 	// Observe says who is told of changes.
 	Observe ObserveConfig
 }
@@ -74,7 +69,7 @@ type ObserveConfig struct {
 	// Name tells several followers of one process apart: metrics have it as ratelimit.policy.name, and events as
 	// their policy. At most 64 bytes. Empty means that there is one.
 	Name string
-	// Logger is told what is wrong with the file of [Config.LastGood] and with the Reporter. Nil means slog.Default().
+	// Logger is told what is wrong with the file of [Config.LastGood] at the start, and of a feed that has lost its revision. Nil means slog.Default().
 	Logger *slog.Logger
 	// Observer is told of event.PolicyApplied, event.PolicyRefused and event.PolicyState. It is called by the goroutine of the
 	// follower, or by that of a caller of Follow, Check or Reload, one call at a time; it must not call these nor Close. Nil means

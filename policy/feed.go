@@ -74,10 +74,3 @@ func (e *ConflictError) Error() string {
 
 // Is reports whether the target is [ErrConflict].
 func (*ConflictError) Is(target error) bool { return target == ErrConflict }
-
-// Reporter hears from an instance which revision it serves, and which it refuses.
-type Reporter interface {
-	// Report is called after each change and every [ReportEvery], by one goroutine. An error is logged, and the next report
-	// comes all the same.
-	Report(ctx context.Context, s Status) error
-}

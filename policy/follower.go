@@ -47,15 +47,12 @@ type Follower struct {
 	// shown is a copy of status for those who must not wait while a policy is compiled.
 	shown atomic.Pointer[Status]
 
-	// unreported says that a change under way is one that the reporter is told of. It is guarded by mu.
-	unreported bool
-
 	// unrestored says that the feed could not be given back what it has lost. It belongs to whoever asks.
 	unrestored bool
 	// saved is the revision on the disk. It belongs to the start, and then to the goroutine that saves.
 	saved Head
-	// saveDue and reportDue have room for one sign each.
-	saveDue, reportDue chan struct{}
+	// saveDue has room for one sign.
+	saveDue chan struct{}
 
 	stop  context.CancelFunc
 	ended sync.WaitGroup
@@ -95,10 +92,7 @@ func Follow(ctx context.Context, feed Feed, cfg Config) (*Follower, error) {
 	if err := cfg.validate(feed); err != nil {
 		return nil, err
 	}
-	f := &Follower{
-		cfg: cfg, feed: feed, told: newTeller(&cfg.Observe),
-		saveDue: make(chan struct{}, 1), reportDue: make(chan struct{}, 1),
-	}
+	f := &Follower{cfg: cfg, feed: feed, told: newTeller(&cfg.Observe), saveDue: make(chan struct{}, 1)}
 	f.keeps = follow.New(f.follows())
 	if err := errors.Join(f.told.prepare(), f.boot(ctx)); err != nil {
 		return nil, err
@@ -112,9 +106,6 @@ func Follow(ctx context.Context, feed Feed, cfg Config) (*Follower, error) {
 	f.ended.Go(func() { f.keeps.Run(life) })
 	if cfg.LastGood != "" {
 		f.ended.Go(func() { follow.Keep(life, saveAgain, f.saveDue, f.saveServed) })
-	}
-	if cfg.Reporter != nil {
-		f.ended.Go(func() { f.report(life) })
 	}
 	return f, nil
 }

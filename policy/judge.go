@@ -37,8 +37,7 @@ func (f *Follower) read(ctx context.Context) (*Revision, error) {
 // judge makes the answer of the feed hold if it is good. At an interval the feed is given back what it has lost.
 func (f *Follower) judge(ctx context.Context, answer follow.Answer[*Revision]) (err error) {
 	var lost *Revision
-	// It is reported once the answer is known as one.
-	f.update(ctx, false, func() { lost, err = f.judged(f.have, answer.Value, answer.Err) })
+	f.change(ctx, func() { lost, err = f.judged(f.have, answer.Value, answer.Err) })
 	if lost != nil && answer.Cause == follow.ByInterval {
 		f.restore(ctx, lost)
 	}
@@ -48,20 +47,12 @@ func (f *Follower) judge(ctx context.Context, answer follow.Answer[*Revision]) (
 // errNothing says that nothing is to be judged.
 var errNothing = fmt.Errorf("policy: nothing was asked: %w", follow.ErrPending)
 
-// change changes what mu guards, and then shows, tells and reports what has changed.
-func (f *Follower) change(ctx context.Context, by func()) { f.update(ctx, true, by) }
-
-// update is change, which reports only if that is not left to a later one.
-func (f *Follower) update(ctx context.Context, report bool, by func()) {
+// change changes what mu guards, and then shows and tells what has changed.
+func (f *Follower) change(ctx context.Context, by func()) {
 	f.mu.Lock()
 	by()
 	status := f.status
 	f.shown.Store(&status)
-	// Whoever is woken before that reports what was.
-	if f.unreported && report {
-		f.unreported = false
-		pace.Sign(f.reportDue)
-	}
 	f.mu.Unlock()
 	f.told.flush(context.WithoutCancel(ctx))
 }
@@ -174,7 +165,6 @@ func (f *Follower) serve(next candidate, before []candidate) {
 	if next.revision != nil {
 		pace.Sign(f.saveDue)
 	}
-	f.unreported = true
 }
 
 // inStep notes that the feed has what holds.
@@ -183,7 +173,6 @@ func (f *Follower) inStep() {
 	if f.status.Refused != nil {
 		f.status.Refused = nil
 		f.told.applied(&f.served, time.Now(), true)
-		f.unreported = true
 	}
 }
 
@@ -201,7 +190,6 @@ func (f *Follower) refuse(err error) {
 		Error: errorText(refused.Err, maxReportText), At: time.Now(),
 	}
 	f.told.refused(refused, f.status.Number, f.status.Refused.At)
-	f.unreported = true
 }
 
 // tellState tells that the state has changed.
@@ -213,6 +201,5 @@ func (f *Follower) tellState(ctx context.Context) {
 		}
 		f.told.state(f.state.String(), &s, now)
 		f.state = s.State
-		f.unreported = true
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"time"
 
@@ -53,11 +52,11 @@ func (f *Follower) saveServed(ctx context.Context) {
 		unsaved = errorText(err, maxReportText)
 	}
 	f.change(ctx, func() {
-		if err != nil && f.status.Unsaved == "" {
-			f.cfg.Observe.Logger.ErrorContext(ctx, "policy: the last good policy could not be written to the disk",
-				slog.String("path", f.cfg.LastGood), slog.String("error", unsaved))
+		news := (f.status.Unsaved == "") != (unsaved == "")
+		if f.status.Unsaved = unsaved; news {
+			now, s := time.Now(), f.statusOf(f.status)
+			f.told.state(s.State.String(), &s, now)
 		}
-		f.status.Unsaved = unsaved
 	})
 }
 

@@ -74,10 +74,10 @@ func (t *teller) refused(r *RefusedError, holds uint64, at time.Time) {
 	})
 }
 
-// state queues that the state is another one than it was.
+// state queues that the state is another one than it was, or that the policy is kept on the disk no longer or again.
 func (t *teller) state(was string, s *Status, now time.Time) {
 	t.enqueue(event.PolicyState{
-		At: now, Policy: t.name, From: was, To: s.State.String(), Age: s.Age(now), Revision: s.Number, Error: s.Failure,
+		At: now, Policy: t.name, From: was, To: s.State.String(), Age: s.Age(now), Revision: s.Number, Error: s.Failure, Unsaved: s.Unsaved,
 	})
 }
 

@@ -2,8 +2,6 @@ package policy_test
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,80 +96,4 @@ func TestAnObserverMayAskForTheStatusAndMayPanic(t *testing.T) {
 		pass(2 * time.Second)
 		require.Equal(t, []uint64{2, 2}, seen, "what it is told of holds already")
 	})
-}
-
-// reports keeps what was reported, and when.
-type reports struct {
-	mu  sync.Mutex
-	all []policy.Status
-	err error
-}
-
-func (r *reports) Report(_ context.Context, s policy.Status) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, s)
-	if len(r.all) == 2 {
-		panic("a reporter")
-	}
-	return r.err
-}
-
-// last is how many reports there were, and the last one.
-func (r *reports) last() (int, policy.Status) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.all), r.all[len(r.all)-1]
-}
-
-func TestAnInstanceReportsWhatItAppliesAndWhatItRefuses(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		feed, heard := &memory{newest: revision(1)}, &reports{}
-		_, o := follow(t, feed, policy.Config{Reporter: heard})
-		pass(time.Millisecond)
-		_, s := heard.last()
-		require.EqualValues(t, 1, s.Number)
-		require.Nil(t, s.Refused)
-
-		for number := uint64(2); number < 6; number++ {
-			r := revision(number)
-			if number%2 == 0 {
-				r = other(number, []byte("["))
-			}
-			feed.set(r, nil)
-			pass(1300 * time.Millisecond)
-			_, s = heard.last()
-			if number%2 == 0 {
-				require.Equal(t, number, s.Refused.Number)
-				require.Equal(t, policy.ReasonDocument, s.Refused.Cause)
-				require.NotEmpty(t, s.Refused.Error)
-				require.Equal(t, number-1, s.Number)
-			} else {
-				require.Equal(t, number, s.Number)
-				require.Nil(t, s.Refused)
-			}
-		}
-		heard.mu.Lock()
-		heard.err = errors.New("nobody listens")
-		heard.mu.Unlock()
-		before, _ := heard.last()
-		pass(5 * policy.ReportEvery)
-		after, s := heard.last()
-		require.Equal(t, 5, after-before, "an instance that changes nothing says that it lives")
-		require.Equal(t, policy.Current, s.State)
-		require.Contains(t, o.said(), "nobody listens")
-	})
-}
-
-func TestAStatusReadsTheSameAfterItWasWritten(t *testing.T) {
-	t.Parallel()
-	at := time.UnixMilli(1_790_000_000_123).UTC()
-	s := policy.Status{
-		State: policy.Stale, Number: 7, Hash: revision(7).Hash, Changed: at, Asked: at, Failure: "away", Unsaved: "full",
-		Refused: &policy.Refused{Number: 8, Hash: revision(8).Hash, Cause: policy.ReasonCheck, Error: "no", At: at},
-	}
-	var got policy.Status
-	require.NoError(t, unmarshal(s.String(), &got))
-	require.Equal(t, s, got)
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
@@ -35,28 +34,4 @@ func (f *Follower) restore(ctx context.Context, lost *Revision) {
 			slog.String("error", errorText(err, maxToldText)))
 	}
 	f.unrestored = err != nil
-}
-
-// report tells the reporter after each change, and at intervals.
-func (f *Follower) report(ctx context.Context) {
-	ticker := time.NewTicker(ReportEvery)
-	defer ticker.Stop()
-	failed := false
-	for {
-		call, cancel := context.WithTimeout(ctx, askTimeout)
-		status := f.Status()
-		err := guard.Call("Config.Reporter", func() error { return f.cfg.Reporter.Report(call, status) })
-		cancel()
-		if err != nil && !failed && ctx.Err() == nil {
-			f.cfg.Observe.Logger.WarnContext(ctx, "policy: what this instance serves could not be reported",
-				slog.String("error", errorText(err, maxToldText)))
-		}
-		failed = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		case <-f.reportDue:
-		}
-	}
 }

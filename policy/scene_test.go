@@ -190,7 +190,11 @@ func (o *told) short() []string {
 		case event.PolicyRefused:
 			short = append(short, fmt.Sprintf("refused %d %s", e.Revision, e.Cause))
 		case event.PolicyState:
-			short = append(short, fmt.Sprintf("%s to %s", e.From, e.To))
+			unsaved := ""
+			if e.Unsaved != "" {
+				unsaved = " unsaved"
+			}
+			short = append(short, fmt.Sprintf("%s to %s%s", e.From, e.To, unsaved))
 		}
 	}
 	return short

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
@@ -33,46 +32,35 @@ func (s State) String() string {
 	}
 }
 
-// MarshalText returns the text of [State.String].
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads what [State.MarshalText] returns. Any other text is Stale.
-func (s *State) UnmarshalText(text []byte) error {
-	for *s = Never; *s < Stale && s.String() != string(text); {
-		*s++
-	}
-	return nil
-}
-
 // Status is what an instance serves and what it knows of its feed, at one moment.
 type Status struct {
 	// State says whether the instance is in touch with the feed.
-	State State `json:"state"`
+	State State
 	// Number is that of the revision that holds, 0 for [Config.First]. Hash is that of its document.
-	Number uint64 `json:"number"`
-	Hash   Hash   `json:"hash"`
+	Number uint64
+	Hash   Hash
 	// Changed is since when it holds here.
-	Changed time.Time `json:"changed"`
+	Changed time.Time
 	// Asked is when the feed last said that it is in step with this instance. It is zero if it never has.
-	Asked time.Time `json:"asked,omitzero"`
+	Asked time.Time
 	// Refused is the newest revision of the feed if it was refused. It is nil once the feed has another one.
-	Refused *Refused `json:"refused,omitempty"`
+	Refused *Refused
 	// Failure is why the feed could not be read last. It is empty if it could.
-	Failure string `json:"failure,omitempty"`
+	Failure string
 	// Unsaved is why [Config.LastGood] could not be written last. It is empty if it could.
-	Unsaved string `json:"unsaved,omitempty"`
+	Unsaved string
 }
 
 // Refused is a revision that is not applied, and why.
 type Refused struct {
-	Number uint64 `json:"number"`
-	Hash   Hash   `json:"hash"`
+	Number uint64
+	Hash   Hash
 	// Cause is why, in a word.
-	Cause Reason `json:"cause"`
+	Cause Reason
 	// Error is why, in at most about 1 KiB of text.
-	Error string `json:"error"`
+	Error string
 	// At is since when.
-	At time.Time `json:"at"`
+	At time.Time
 }
 
 // is reports whether it is this revision that was refused. Nil is none.
@@ -102,11 +90,4 @@ func (s *Status) Age(now time.Time) time.Duration {
 		since = s.Changed
 	}
 	return max(0, now.Sub(since))
-}
-
-// String returns the status as JSON.
-func (s Status) String() string {
-	// A status has no value that JSON has not.
-	text, _ := json.Marshal(s)
-	return string(text)
 }

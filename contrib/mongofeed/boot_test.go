@@ -46,7 +46,6 @@ func TestAnInstanceStartsWithoutADatabaseAndWithoutANetwork(t *testing.T) {
 				feed := feedOf(connect(t, "mongodb://"+address))
 				path := filepath.Join(t.TempDir(), "last-good")
 				cfg := policy.Config{LastGood: path, Patience: 200 * time.Millisecond, First: builtIn}
-				cfg.Reporter, _ = feed.(policy.Reporter)
 
 				// With nothing on the disk the first policy holds, and the good one that is there otherwise.
 				f := follow(t, feed, cfg)

@@ -53,7 +53,6 @@ func ExampleNew() {
 		follower, err := policy.Follow(ctx, feed, policy.Config{
 			Interval: 2 * time.Second,
 			LastGood: lastGood, // such as /var/lib/shop/policy.revision
-			Reporter: feed,
 			Observe:  policy.ObserveConfig{Logger: quiet},
 		})
 		if err != nil {

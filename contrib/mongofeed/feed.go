@@ -24,38 +24,30 @@ type Config struct {
 	// Collection has a document for each revision. It is required. It is read from the primary and by majority, and written by majority,
 	// whatever its own options are.
 	Collection *mongo.Collection
-	// Instances is the collection in which instances say what they serve. Nil means one beside Collection, with _instances added to
-	// its name.
-	Instances *mongo.Collection
 	// Name tells several policies of one collection apart: 1 to 64 characters of A-Z a-z 0-9 _ . and -. Empty means main.
 	Name string
 	// MaxDocument is the size in bytes of the largest policy document that [Feed.Publish] takes, as in policy.Config: what it
 	// takes, followers have to take too. Zero means tiers.DefaultMaxDocument, and [MaxDocument] is the most.
 	MaxDocument int
-	// Instance is what this instance is called in [Feed.Instances], 1 to 128 bytes of UTF-8, another one for each. Empty means
-	// the name of the machine and some random digits.
-	Instance string
 }
 
 // MaxDocument is how many bytes a policy document has at most: a document of MongoDB has 16 MiB, and this one has other parts as well.
 const MaxDocument = tiers.MaxDocument - 64<<10
 
-// Feed is the policy.Feed, the policy.Publisher and the policy.Reporter of a MongoDB. It is made by [New] and safe for
-// concurrent use. Several followers may share one.
+// Feed is the policy.Feed and the policy.Publisher of a MongoDB. It is made by [New] and safe for concurrent use. Several followers may share one.
 //
 // A revision is a document whose _id is the name of the policy and the number of the revision that it follows: the unique index of
 // the _id lets one revision follow another one, and so numbers are in the order in which they were written. The newest one
 // has the largest _id. The others may be removed.
 type Feed struct {
-	collection, instances *mongo.Collection
-	name, instance        string
-	maxDocument           int
+	collection  *mongo.Collection
+	name        string
+	maxDocument int
 }
 
 var (
 	_ policy.Feed      = (*Feed)(nil)
 	_ policy.Publisher = (*Feed)(nil)
-	_ policy.Reporter  = (*Feed)(nil)
 )
 
 // patience bounds a call whose context has no sooner deadline.
@@ -65,7 +57,7 @@ var feedName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // New returns the feed of a database. It does not connect. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Feed, error) {
-	cfg.Name, cfg.Instance = cmp.Or(cfg.Name, "main"), cmp.Or(cfg.Instance, policy.InstanceName())
+	cfg.Name = cmp.Or(cfg.Name, "main")
 	var errs []error
 	if cfg.Collection == nil {
 		errs = append(errs, errors.New("mongofeed: Config.Collection is nil: set the collection that has the policies"))
@@ -77,19 +69,10 @@ func New(cfg Config) (*Feed, error) {
 		errs = append(errs, fmt.Errorf("mongofeed: Config.MaxDocument is %d: write at most %d, or 0 for %d",
 			cfg.MaxDocument, MaxDocument, tiers.DefaultMaxDocument))
 	}
-	if err := policy.CheckInstanceName(cfg.Instance); err != nil {
-		errs = append(errs, fmt.Errorf("mongofeed: Config.Instance: %w", err))
-	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if cfg.Instances == nil {
-		cfg.Instances = cfg.Collection.Database().Collection(cfg.Collection.Name() + "_instances")
-	}
-	return &Feed{
-		collection: byMajority(cfg.Collection), instances: byMajority(cfg.Instances), name: cfg.Name, instance: cfg.Instance,
-		maxDocument: cfg.MaxDocument,
-	}, nil
+	return &Feed{collection: byMajority(cfg.Collection), name: cfg.Name, maxDocument: cfg.MaxDocument}, nil
 }
 
 // byMajority returns the collection as the primary has it, without what a failover could take back.

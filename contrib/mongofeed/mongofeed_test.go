@@ -143,72 +143,10 @@ func TestALargeDocumentIsPublishedWhereItWasAskedFor(t *testing.T) {
 	require.ErrorContains(t, feed.Publish(t.Context(), revision(1), 1<<63), "no number is larger")
 }
 
-func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
-	t.Parallel()
-	server := launch(t)
-	collection := connect(t, server.URI)
-	ctx := t.Context()
-	publisher := open(t, mongofeed.Config{Collection: collection})
-	require.NoError(t, publisher.Publish(ctx, revision(1), 0))
-	for _, name := range []string{"b", "a"} {
-		feed := open(t, mongofeed.Config{Collection: connect(t, server.URI), Instance: name})
-		follow(t, feed, policy.Config{Reporter: feed})
-	}
-	wrong := other(2, []byte(strings.Repeat("\x01", 10_000)))
-	require.NoError(t, put(collection, wrong))
-	require.Eventually(t, func() bool {
-		instances, err := publisher.Instances(ctx)
-		require.NoError(t, err)
-		return len(instances) == 2 && instances[0].Name == "a" && instances[1].Name == "b" &&
-			instances[0].Status.Refused != nil && instances[1].Status.Refused != nil
-	}, patience, 5*time.Millisecond)
-	instances, err := publisher.Instances(ctx)
-	require.NoError(t, err)
-	s := instances[0].Status
-	require.EqualValues(t, 1, s.Number)
-	require.Equal(t, wrong.Hash, s.Refused.Hash)
-	require.Equal(t, policy.ReasonDocument, s.Refused.Cause)
-
-	reports := collection.Database().Collection("policies_instances")
-	_, err = reports.InsertMany(ctx, []any{
-		bson.M{"_id": "main/c", "name": "main", "instance": "c", "seen": time.Now().Add(time.Minute), "status": "["},
-		bson.M{"_id": "main/d", "name": "main", "instance": "d", "seen": time.Now().Add(-time.Minute), "status": "{}"},
-	})
-	require.NoError(t, err)
-	instances, err = publisher.Instances(ctx)
-	require.ErrorContains(t, err, "the reports of 1 instances cannot be read")
-	require.Len(t, instances, 2, "who has said nothing for half a minute is forgotten")
-	require.NoError(t, publisher.Report(ctx, policy.Status{}))
-	left, err := reports.CountDocuments(ctx, bson.M{"instance": "d"})
-	require.NoError(t, err)
-	require.Zero(t, left)
-}
-
-func TestTooManyInstancesAreRefusedAndThoseThatAreThereStay(t *testing.T) {
-	t.Parallel()
-	collection := connect(t, launch(t).URI)
-	reports := collection.Database().Collection("reports")
-	var all []any
-	for i := range 10_000 {
-		name := string(rune('a'+i/1000)) + time.Duration(i).String()
-		all = append(all, bson.M{"_id": "main/" + name, "name": "main", "instance": name, "seen": time.Now(), "status": "{}"})
-	}
-	_, err := reports.InsertMany(t.Context(), all)
-	require.NoError(t, err)
-	as := func(name string) *mongofeed.Feed {
-		return open(t, mongofeed.Config{Collection: collection, Instances: reports, Instance: name})
-	}
-	require.ErrorContains(t, as("new").Report(t.Context(), policy.Status{}), "more than 10000 instances")
-	require.NoError(t, as("a7ns").Report(t.Context(), policy.Status{}))
-	count, err := reports.CountDocuments(t.Context(), bson.D{})
-	require.NoError(t, err)
-	require.EqualValues(t, 10_000, count)
-}
-
 func TestMistakesOfTheConfigurationAreReportedAllAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := mongofeed.New(mongofeed.Config{Name: "c{d", Instance: strings.Repeat("x", 129), MaxDocument: 16 << 20})
-	for _, part := range []string{"Config.Collection is nil", "Config.Name", "Config.Instance: a name of 129 bytes", "Config.MaxDocument is 16777216"} {
+	_, err := mongofeed.New(mongofeed.Config{Name: "c{d", MaxDocument: 16 << 20})
+	for _, part := range []string{"Config.Collection is nil", "Config.Name", "Config.MaxDocument is 16777216"} {
 		require.ErrorContains(t, err, part)
 	}
 	_, err = mongofeed.NewLimits(mongofeed.LimitsConfig{Fields: mongofeed.Fields{General: "service", Custom: "$where"}, Ignore: []string{"$where"}})

@@ -27,7 +27,7 @@ func TestAnInstanceStartsWithoutADatabaseAndWithoutANetwork(t *testing.T) {
 			feed := open(t, postgresfeed.Config{Pool: connect(t, "postgres://nobody@"+address+"/policies?connect_timeout=1")})
 			path := filepath.Join(t.TempDir(), "last-good")
 			require.NoError(t, os.WriteFile(path, whole, 0o600))
-			f := follow(t, feed, policy.Config{LastGood: path, Patience: 200 * time.Millisecond, Reporter: feed})
+			f := follow(t, feed, policy.Config{LastGood: path, Patience: 200 * time.Millisecond})
 			require.EqualValues(t, 7, maxCost(f))
 			require.Equal(t, policy.Never, f.Status().State)
 			require.NoError(t, f.Close())

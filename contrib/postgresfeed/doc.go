@@ -2,8 +2,7 @@
 //
 // A database keeps every revision in a row, and says in one row of a policy, which publishers lock, which is the newest. So
 // numbers are taken in the order in which revisions are committed, and of many who publish over the same one, one wins.
-// [Migrate] makes the tables. Instances listen to notifications, read, and read again at an interval (package policy). They
-// also say what each of them serves: [Feed.Instances].
+// [Migrate] makes the tables. Instances listen to notifications, read, and read again at an interval (package policy).
 //
 // [Records] is the source of a directory of tenants (package policy/directory): rows that instances read when a tenant comes.
 //

@@ -68,7 +68,6 @@ func Example() {
 		}
 		follower, err := policy.Follow(ctx, feed, policy.Config{
 			LastGood: lastGood, // such as /var/lib/shop/policy.revision
-			Reporter: feed,
 		})
 		if err != nil {
 			return err

@@ -32,27 +32,22 @@ type Config struct {
 	// MaxDocument is the size in bytes of the largest document that [Feed.Publish] takes, as in policy.Config: what it
 	// takes, followers have to take too. Zero means tiers.DefaultMaxDocument.
 	MaxDocument int
-	// Instance is what this instance is called in [Feed.Instances], 1 to 128 bytes of UTF-8, another one for each. Empty means
-	// the name of the machine and some random digits.
-	Instance string
 	// Logger is told once if notifications do not arrive, and once if they do again. Nil means slog.Default().
 	Logger *slog.Logger
 }
 
-// Feed is the policy.Feed, the policy.Publisher and the policy.Reporter of a PostgreSQL. It is made by [New] and safe for
-// concurrent use. Several followers may share one.
+// Feed is the policy.Feed and the policy.Publisher of a PostgreSQL. It is made by [New] and safe for concurrent use. Several followers may share one.
 type Feed struct {
-	pool           *pgxpool.Pool
-	name, instance string
-	maxDocument    int
-	sql            statements
-	hints          *hints
+	pool        *pgxpool.Pool
+	name        string
+	maxDocument int
+	sql         statements
+	hints       *hints
 }
 
 var (
 	_ policy.Feed      = (*Feed)(nil)
 	_ policy.Publisher = (*Feed)(nil)
-	_ policy.Reporter  = (*Feed)(nil)
 )
 
 // patience bounds a call whose context has no sooner deadline.
@@ -60,7 +55,7 @@ const patience = 10 * time.Second
 
 // statements are those of one schema.
 type statements struct {
-	newest, head, first, publish, seen, joined, forgotten, instances string
+	newest, head, first, publish string
 }
 
 var feedName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -68,7 +63,6 @@ var feedName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // New returns the feed of a database. It does not connect. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Feed, error) {
 	cfg.Schema, cfg.Name = cmp.Or(cfg.Schema, DefaultSchema), cmp.Or(cfg.Name, "main")
-	cfg.Instance = cmp.Or(cfg.Instance, policy.InstanceName())
 	var errs []error
 	if cfg.Pool == nil {
 		errs = append(errs, errors.New("postgresfeed: Config.Pool is nil: set the result of pgxpool.New"))
@@ -79,9 +73,6 @@ func New(cfg Config) (*Feed, error) {
 	if !feedName.MatchString(cfg.Name) {
 		errs = append(errs, fmt.Errorf("postgresfeed: Config.Name is %.80q: write 1 to 64 characters of A-Z a-z 0-9 _ . -", cfg.Name))
 	}
-	if err := policy.CheckInstanceName(cfg.Instance); err != nil {
-		errs = append(errs, fmt.Errorf("postgresfeed: Config.Instance: %w", err))
-	}
 	if cfg.MaxDocument < 0 || cfg.MaxDocument > tiers.MaxDocument {
 		errs = append(errs, fmt.Errorf("postgresfeed: Config.MaxDocument is %d: write at most %d, or 0 for %d",
 			cfg.MaxDocument, tiers.MaxDocument, tiers.DefaultMaxDocument))
@@ -91,12 +82,11 @@ func New(cfg Config) (*Feed, error) {
 	}
 	return &Feed{
 		maxDocument: cfg.MaxDocument,
-		pool:        cfg.Pool, name: cfg.Name, instance: cfg.Instance,
+		pool:        cfg.Pool, name: cfg.Name,
 		hints: newHints(cfg.Pool, cfg.Listen, cfg.Logger, hintChannel, cfg.Schema+"."+cfg.Name, "policy: revisions"),
 		sql: statements{
 			newest: inSchema(newestSQL, cfg.Schema), head: inSchema(headSQL, cfg.Schema), first: inSchema(firstSQL, cfg.Schema),
-			publish: inSchema(publishSQL, cfg.Schema), seen: inSchema(seenSQL, cfg.Schema), joined: inSchema(joinedSQL, cfg.Schema),
-			forgotten: inSchema(forgottenSQL, cfg.Schema), instances: inSchema(instancesSQL, cfg.Schema),
+			publish: inSchema(publishSQL, cfg.Schema),
 		},
 	}, nil
 }

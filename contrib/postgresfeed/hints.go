@@ -222,3 +222,10 @@ func (l *listener) ping(ctx context.Context) error {
 	}
 	return nil
 }
+
+func wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("postgresfeed: %w", err)
+}

@@ -70,7 +70,7 @@ func TestAPoolerThatSwallowsNotificationsIsNoticedAndSaidOnce(t *testing.T) {
 	pooled := connect(t, bouncer.URL(name))
 	feed := open(t, postgresfeed.Config{Pool: pooled, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	require.NoError(t, feed.Publish(t.Context(), revision(1), 0))
-	f := follow(t, feed, policy.Config{Interval: 100 * time.Millisecond, Reporter: feed})
+	f := follow(t, feed, policy.Config{Interval: 100 * time.Millisecond})
 	second := follow(t, feed, policy.Config{Interval: 100 * time.Millisecond})
 
 	require.Eventually(t, func() bool { return log.count("polled for") > 0 }, patience, 5*time.Millisecond)
@@ -79,10 +79,6 @@ func TestAPoolerThatSwallowsNotificationsIsNoticedAndSaidOnce(t *testing.T) {
 		require.NoError(t, feed.Publish(t.Context(), revision(number), number-1))
 		require.Eventually(t, func() bool { return maxCost(f) == number && maxCost(second) == number }, patience, time.Millisecond)
 	}
-	require.NoError(t, feed.Report(t.Context(), f.Status()))
-	instances, err := feed.Instances(t.Context())
-	require.NoError(t, err)
-	require.EqualValues(t, 4, instances[0].Status.Number)
 	require.Equal(t, 1, log.count("polled for"))
 
 	direct, err := pgx.ParseConfig(server.URL(name))
@@ -190,54 +186,6 @@ func TestALargeDocumentIsPublishedWhereItWasAskedFor(t *testing.T) {
 	require.Len(t, r.Document, len(large.Document))
 }
 
-func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
-	t.Parallel()
-	name := database(t)
-	pool := connect(t, server.URL(name))
-	ctx := t.Context()
-	publisher := open(t, postgresfeed.Config{Pool: pool})
-	require.NoError(t, publisher.Publish(ctx, revision(1), 0))
-	for _, instance := range []string{"b", "a"} {
-		feed := open(t, postgresfeed.Config{Pool: connect(t, server.URL(name)), Instance: instance})
-		follow(t, feed, policy.Config{Reporter: feed})
-	}
-	wrong := other(2, []byte(strings.Repeat("\x01", 10_000)))
-	require.NoError(t, put(pool, wrong))
-	require.Eventually(t, func() bool {
-		instances, err := publisher.Instances(ctx)
-		require.NoError(t, err)
-		return len(instances) == 2 && instances[0].Name == "a" && instances[1].Name == "b" &&
-			instances[0].Status.Refused != nil && instances[1].Status.Refused != nil
-	}, patience, 5*time.Millisecond)
-	instances, err := publisher.Instances(ctx)
-	require.NoError(t, err)
-	s := instances[0].Status
-	require.EqualValues(t, 1, s.Number)
-	require.Equal(t, wrong.Hash, s.Refused.Hash)
-	require.Equal(t, policy.ReasonDocument, s.Refused.Cause)
-
-	_, err = pool.Exec(ctx, `INSERT INTO ratelimit.policy_instance VALUES ('main', 'c', now(), '[1]'), ('main', 'd', now() - interval '1 minute', '{}')`)
-	require.NoError(t, err)
-	instances, err = publisher.Instances(ctx)
-	require.ErrorContains(t, err, "the reports of 1 instances cannot be read")
-	require.Len(t, instances, 2, "who has said nothing for half a minute is forgotten")
-	require.NoError(t, publisher.Report(ctx, policy.Status{}))
-	var left int
-	require.NoError(t, pool.QueryRow(ctx, "SELECT count(*) FROM ratelimit.policy_instance WHERE instance = 'd'").Scan(&left))
-	require.Zero(t, left)
-}
-
-func TestTooManyInstancesAreRefusedAndThoseThatAreThereStay(t *testing.T) {
-	t.Parallel()
-	pool := connect(t, server.URL(database(t)))
-	ctx := t.Context()
-	_, err := pool.Exec(ctx, "INSERT INTO ratelimit.policy_instance SELECT 'main', i, now(), '{}' FROM generate_series(1, 10000) i")
-	require.NoError(t, err)
-	require.ErrorContains(t, open(t, postgresfeed.Config{Pool: pool}).Report(ctx, policy.Status{}), "more than 10000 instances")
-	require.NoError(t, open(t, postgresfeed.Config{Pool: pool, Instance: "77"}).Report(ctx, policy.Status{}))
-	require.NoError(t, open(t, postgresfeed.Config{Pool: pool, Name: "second"}).Report(ctx, policy.Status{}))
-}
-
 func TestPoliciesOfOneDatabaseDoNotMeet(t *testing.T) {
 	t.Parallel()
 	pool := connect(t, server.URL(database(t)))
@@ -292,10 +240,8 @@ func TestManyMigrateAtOnceAndAgainWithoutTheRightToCreate(t *testing.T) {
 const rights = `
 GRANT USAGE ON SCHEMA ratelimit TO instance, publisher;
 GRANT SELECT ON ratelimit.policy_head, ratelimit.policy_revision TO instance, publisher;
-GRANT SELECT, INSERT, UPDATE, DELETE ON ratelimit.policy_instance TO instance;
 GRANT INSERT, UPDATE ON ratelimit.policy_head TO publisher;
 GRANT INSERT ON ratelimit.policy_revision TO publisher;
-GRANT SELECT ON ratelimit.policy_instance TO publisher;
 `
 
 func TestTheRightsOfThePageAreEnoughAndInstancesDoNotPublish(t *testing.T) {
@@ -311,13 +257,10 @@ func TestTheRightsOfThePageAreEnoughAndInstancesDoNotPublish(t *testing.T) {
 	}
 	publisher, instance := as("publisher"), as("instance")
 	require.NoError(t, publisher.Publish(ctx, revision(1), 0))
-	f := follow(t, instance, policy.Config{Interval: policy.None, Reporter: instance})
+	f := follow(t, instance, policy.Config{Interval: policy.None})
 	require.Eventually(t, func() bool { return instance.HintsFailure() == nil }, patience, time.Millisecond)
 	require.NoError(t, publisher.Publish(ctx, revision(2), 1))
 	require.Eventually(t, func() bool { return maxCost(f) == 2 }, patience, time.Millisecond)
-	require.NoError(t, instance.Report(ctx, f.Status()))
-	_, err = publisher.Instances(ctx)
-	require.NoError(t, err)
 	var denied *pgconn.PgError
 	require.ErrorAs(t, instance.Publish(ctx, revision(3), 2), &denied)
 	require.Equal(t, "42501", denied.Code)
@@ -327,8 +270,8 @@ func TestTheRightsOfThePageAreEnoughAndInstancesDoNotPublish(t *testing.T) {
 
 func TestMistakesOfTheConfigurationAreReportedAllAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := postgresfeed.New(postgresfeed.Config{Schema: "a b", Name: "c{d", Instance: strings.Repeat("x", 129), MaxDocument: -1})
-	for _, part := range []string{"Config.Pool is nil", "Config.Schema", "Config.Name", "Config.Instance: a name of 129 bytes", "Config.MaxDocument is -1"} {
+	_, err := postgresfeed.New(postgresfeed.Config{Schema: "a b", Name: "c{d", MaxDocument: -1})
+	for _, part := range []string{"Config.Pool is nil", "Config.Schema", "Config.Name", "Config.MaxDocument is -1"} {
 		require.ErrorContains(t, err, part)
 	}
 }

@@ -67,7 +67,7 @@ func kindOf(e event.Event) (k kind, ok bool) {
 	case event.PolicyRefused:
 		k = kind{"ratelimit.policy.refused.v1", policyUpdates, "", e.At, "", eventSize + len(e.Error)}
 	case event.PolicyState:
-		k = kind{"ratelimit.policy.state.v1", policyUpdates, "", e.At, "", eventSize + len(e.Error)}
+		k = kind{"ratelimit.policy.state.v1", policyUpdates, "", e.At, "", eventSize + len(e.Error) + len(e.Unsaved)}
 	case event.ModeSwitched:
 		k = kind{"ratelimit.mode.switched.v1", policyUpdates, "", e.At, "", eventSize + len(e.Error)}
 		for i := range e.InForce {

@@ -33,12 +33,12 @@ func processorTime(t *testing.T, admin *redis.Client) (sum time.Duration) {
 	return sum
 }
 
-// taken is what followers who have the newest revision take of a Redis: calls in a second that compare, those that are scripts, reports
-// included, and the part of a processor.
+// taken is what followers who have the newest revision take of a Redis: calls in a second that compare, those that are scripts, and the part
+// of a processor.
 type taken struct{ compared, scripts, percent float64 }
 
 // take has a Redis asked for so long.
-func take(t *testing.T, followers int, reports bool, over time.Duration) taken {
+func take(t *testing.T, followers int, over time.Duration) taken {
 	t.Helper()
 	server := redistest.Start(t)
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -48,16 +48,13 @@ func take(t *testing.T, followers int, reports bool, over time.Duration) taken {
 	document := []byte("version: 1\ndefault: free\ntiers: {free: {maxCost: 1}}\n")
 	require.NoError(t, publisher.Publish(t.Context(), &policy.Revision{Number: 1, Document: document, Hash: policy.HashOf(document)}, 0))
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	for i := range followers {
+	for range followers {
 		client, err := redisclient.Open(server.Addr, redisclient.Config{PoolSize: 1})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = client.Close() })
-		feed, err := redisfeed.New(redisfeed.Config{Client: client, Instance: fmt.Sprint(i)})
+		feed, err := redisfeed.New(redisfeed.Config{Client: client})
 		require.NoError(t, err)
 		cfg := policy.Config{Patience: patience, Observe: policy.ObserveConfig{Logger: quiet, Observer: event.NewLogger(quiet)}}
-		if reports {
-			cfg.Reporter = feed
-		}
 		f, err := policy.Follow(t.Context(), feed, cfg)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = f.Close() })
@@ -94,19 +91,13 @@ func TestAThousandFollowersAskAndTakeAPartOfAProcessorOfTheRedis(t *testing.T) {
 		followers, over = 1000, 30*time.Second
 	}
 	var table strings.Builder
-	table.WriteString("| followers | interval | reports | over | comparisons a second | scripts a second | share of a processor | load average |\n|---|---|---|---|---|---|---|---|\n")
-	for _, reports := range []bool{false, true} {
-		t.Run(fmt.Sprint("reports ", reports), func(t *testing.T) {
-			of := take(t, followers, reports, over)
-			require.NotZero(t, of.compared, "a Redis that nobody asks proves nothing")
-			if *all {
-				require.Greater(t, of.compared, 2*of.scripts, "most questions are no scripts")
-			}
-			said := map[bool]string{false: "none", true: "every 10 s"}[reports]
-			fmt.Fprintf(&table, "| %d | 1 s | %s | %v | %.0f | %.0f | %.1f %% | %s |\n", followers, said, over,
-				of.compared, of.scripts, of.percent, load(t))
-		})
+	table.WriteString("| followers | interval | over | comparisons a second | scripts a second | share of a processor | load average |\n|---|---|---|---|---|---|---|\n")
+	of := take(t, followers, over)
+	require.NotZero(t, of.compared, "a Redis that nobody asks proves nothing")
+	if *all {
+		require.Greater(t, of.compared, 2*of.scripts, "most questions are no scripts")
 	}
+	fmt.Fprintf(&table, "| %d | 1 s | %v | %.0f | %.0f | %.1f %% | %s |\n", followers, over, of.compared, of.scripts, of.percent, load(t))
 	t.Log("\n" + table.String())
 	writeTable(t, "cost", table.String())
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 )
@@ -221,15 +222,20 @@ func proof(t *testing.T, is kind) *outcome {
 	for _, i := range fl.followers {
 		fl.eventually(func() bool { return i.answered(t) == fl.revisions }, "an instance decides by another revision")
 	}
+	reader, err := report.NewReader(report.Place{Client: fl.admin})
+	require.NoError(t, err)
 	fl.eventually(func() bool {
-		reports, err := fl.publisher.Instances(context.Background())
+		said, err := reader.Summary(context.Background(), 0)
+		if err != nil {
+			return false
+		}
 		n := 0
-		for _, report := range reports {
-			if report.Status.Number == fl.revisions {
+		for _, i := range said.Instances {
+			if i.Policy != nil && i.Policy.Revision == fl.revisions {
 				n++
 			}
 		}
-		return err == nil && n == len(fl.followers)
+		return n == len(fl.followers)
 	}, "reports are missing")
 	o.scale, o.killed, o.stuck = fl.scale, fl.killed, fl.behind(fl.followers, fl.revisions)
 	for _, i := range fl.followers {

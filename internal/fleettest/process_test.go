@@ -15,6 +15,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -106,9 +107,9 @@ func live(is kind) error {
 	served := func() uint64 { return 0 }
 	switch is {
 	case follows:
-		served, err = follow(ctx, feed, feed, said)
+		served, err = follow(ctx, feed, client, said)
 	case deaf:
-		served, err = follow(ctx, &deafFeed{feed}, feed, said)
+		served, err = follow(ctx, &deafFeed{feed}, client, said)
 	default:
 		go listen(ctx, client, feed, is == reads, said)
 	}
@@ -122,11 +123,15 @@ func live(is kind) error {
 	return nil
 }
 
-// follow starts a follower and returns what asks it as a decision does.
-func follow(ctx context.Context, feed policy.Feed, reporter policy.Reporter, said *voice) (served func() uint64, _ error) {
+// follow starts a follower, which reports for as long as the process lives, and returns what asks it as a decision does.
+func follow(ctx context.Context, feed policy.Feed, client redis.UniversalClient, said *voice) (served func() uint64, _ error) {
+	quiet := slog.New(slog.DiscardHandler)
+	reporter, err := report.Start(report.Config{Place: report.Place{Client: client}, Logger: quiet})
+	if err != nil {
+		return nil, err
+	}
 	f, err := policy.Follow(ctx, feed, policy.Config{
-		Patience: patience, Reporter: reporter,
-		Observe: policy.ObserveConfig{Observer: said, Logger: slog.New(slog.DiscardHandler)},
+		Patience: patience, Observe: policy.ObserveConfig{Observer: event.All(said, reporter), Logger: quiet},
 	})
 	return func() uint64 { return maxCost(f) }, err
 }

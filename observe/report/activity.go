@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/number"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
 )
 
 // Version is the version of the form in which activity is written. A reader takes this version and older ones, and ignores fields that
@@ -18,27 +19,34 @@ import (
 const Version = 1
 
 const (
-	// maxActivity is the size of an [Activity] as JSON, and maxRefusal that of a [Refusal].
-	maxActivity = 16 << 10
+	// maxActivity is the size of an [Activity] as JSON, maxServed how much of it says what the instance serves, and maxRefusal the size of a
+	// [Refusal].
+	maxActivity = 24 << 10
+	maxServed   = 8 << 10
 	maxRefusal  = 8 << 10
+	// maxText is the size of a name that was escaped.
+	maxText = 4 * pseudonym.MaxName
 )
 
 // ErrUnreadable says that an entry of a stream has another form than this version and older ones.
 var ErrUnreadable = errors.New("report: an entry cannot be read")
 
-// Activity is what one instance has decided between two writes. Anybody who can write into the Redis can have written it.
+// Activity is what one instance has decided between two writes, and what it serves. Anybody who can write into the Redis can have written it.
 type Activity struct {
 	// Version is [Version].
 	Version int `json:"version"`
 	// Instance is the name of the instance. Run tells its runs apart.
 	Instance string `json:"instance"`
 	Run      string `json:"run"`
+	// Ended says that the instance has ended: it is the last activity of the run.
+	Ended bool `json:"ended,omitempty"`
 	// From and To are the times between which it counts, by the clock of the instance.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Policy is the newest policy that the instance has applied, nil if it follows none. Modes are the mode switches that it applies, nil if
-	// it follows none.
+	// Policy is the newest policy that the instance has applied, and Feed what it knows of the place where that is from. They are nil if it
+	// follows none. Modes are the mode switches that it applies, nil if it follows none.
 	Policy *Policy `json:"policy,omitempty"`
+	Feed   *Feed   `json:"feed,omitempty"`
 	Modes  *Modes  `json:"modes,omitempty"`
 
 	// Total is exact.
@@ -57,29 +65,9 @@ type Activity struct {
 	Dropped    uint64 `json:"dropped,omitempty"`
 	Unrecorded uint64 `json:"unrecorded,omitempty"`
 
-	// seen is when it was written, by the clock of the Redis.
+	// seen is when it was written, by the clock of the Redis, and size how many bytes it has as JSON.
 	seen time.Time
-}
-
-// Policy is a revision and its author.
-type Policy struct {
-	Revision uint64 `json:"revision"`
-	Hash     string `json:"hash,omitempty"`
-	// Author published it for a Reason, as the revision says.
-	Author    string    `json:"author,omitempty"`
-	Reason    string    `json:"reason,omitempty"`
-	Published time.Time `json:"published,omitzero"`
-	// Applied is since when the instance serves it. Origin is where it came from: feed, last_good or first.
-	Applied time.Time `json:"applied,omitzero"`
-	Origin  string    `json:"origin,omitempty"`
-}
-
-// Modes are mode switches.
-type Modes struct {
-	// State says whether the instance is in touch with their source: current, stale or never.
-	State string `json:"state"`
-	// InForce are the switches that are applied.
-	InForce []event.ModeSwitch `json:"inForce,omitempty"`
+	size int
 }
 
 // Counts are numbers of decisions about operations. Requests to validate only are left out.
@@ -131,10 +119,11 @@ type Operation struct {
 
 // encode returns the activity as it is stored: packed JSON. It leaves out the operations, and then the tenants, where they do not fit.
 func (a *Activity) encode() string {
+	short := *a
+	short.shortenServed()
 	// An activity has no value that JSON has not.
-	text, _ := json.Marshal(a)
+	text, _ := json.Marshal(&short)
 	if len(text) > maxActivity {
-		short := *a
 		short.Operations = nil
 		if text, _ = json.Marshal(&short); len(text) > maxActivity {
 			short.Tenants, short.Unlisted = nil, short.Total.Decisions
@@ -151,7 +140,7 @@ func (a *Activity) encode() string {
 
 // decode reads what encode has written, or what anybody has.
 func (a *Activity) decode(packed string) error {
-	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader([]byte(packed))), maxActivity+1))
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(strings.NewReader(packed)), maxActivity+1))
 	if err != nil || len(text) > maxActivity {
 		return ErrUnreadable
 	}
@@ -166,21 +155,25 @@ func (a *Activity) decode(packed string) error {
 		return fmt.Errorf("%w: it lists more than fits, or less than nothing", ErrUnreadable)
 	}
 	*a = read
+	a.size = len(text)
 	return nil
 }
 
 // plausible reports whether a reporter can have written it. Few bytes of JSON, such as [{},{}], become many in memory.
 func (a *Activity) plausible() bool {
-	if !a.Total.valid() || a.Unlisted < 0 || a.Instance == "" || len(a.Tenants) > 3*listed || len(a.Operations) > listed {
+	if !a.Total.valid() || a.Unlisted < 0 || CheckInstanceName(a.Instance) != nil || len(a.Run) > maxText {
+		return false
+	}
+	if len(a.Tenants) > 3*listed || len(a.Operations) > listed {
 		return false
 	}
 	for i := range a.Tenants {
-		if !a.Tenants[i].valid() {
+		if t := &a.Tenants[i]; !t.valid() || max(len(t.Name), len(t.Tier)) > maxText {
 			return false
 		}
 	}
 	for i := range a.Operations {
-		if !a.Operations[i].valid() {
+		if o := &a.Operations[i]; !o.valid() || len(o.Name) > maxText {
 			return false
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
 // Place is the Redis and the namespace of what instances write. The zero value is the default in each field but Client.
@@ -30,7 +29,8 @@ type Place struct {
 type Config struct {
 	Place
 
-	// Instance is the name of the instance, 1 to 128 bytes of UTF-8. Empty means the name of the machine and some random digits.
+	// Instance is the name of the instance, 1 to 128 bytes of UTF-8, another one for each. Empty means the name of the machine and
+	// some random digits.
 	Instance string
 	// Users says how the names of users are written. Zero means [Hashed].
 	Users Names
@@ -63,7 +63,7 @@ func (p *Place) validate() error {
 
 func (c Config) withDefaults() Config {
 	c.Place = c.Place.withDefaults()
-	c.Instance = cmp.Or(c.Instance, policy.InstanceName())
+	c.Instance = cmp.Or(c.Instance, InstanceName())
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -72,7 +72,7 @@ func (c Config) withDefaults() Config {
 
 func (c *Config) validate() error {
 	errs := []error{c.Place.validate()}
-	if err := policy.CheckInstanceName(c.Instance); err != nil {
+	if err := CheckInstanceName(c.Instance); err != nil {
 		errs = append(errs, fmt.Errorf("report: Config.Instance: %w", err))
 	}
 	if c.Users > Omitted {

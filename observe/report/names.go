@@ -73,13 +73,13 @@ func (n names) owner(tenant, level, name string, hidden bool) string {
 
 // overrides returns override records of a tenant as they are written.
 func (n names) overrides(tenant string, of []event.Override, hidden bool) []event.Override {
-	written := make([]event.Override, 0, len(of))
+	told := make([]event.Override, 0, len(of))
 	for _, o := range of {
 		o.Owner, o.Part = n.owner(tenant, o.Level, o.Owner, hidden), n.user(tenant, o.Part, hidden)
-		o.Reason, o.Actor = reason(o.Reason), pseudonym.Written(o.Actor)
-		written = append(written, o)
+		o.Reason, o.Actor = written(o.Reason), pseudonym.Written(o.Actor)
+		told = append(told, o)
 	}
-	return written
+	return told
 }
 
 // budget returns the limit that a fact is about as it is written.
@@ -106,8 +106,8 @@ func (n names) event(e event.Event) event.Event {
 	}
 }
 
-// reason returns a text of people, which may be longer than a name.
-func reason(text string) string {
+// written returns a text that may be longer than a name, as a reason or an error: cut to 1 KiB, and escaped as names are.
+func written(text string) string {
 	const longest = 1024
 	var b []byte
 	for text = text[:min(len(text), longest)]; text != ""; {

@@ -20,23 +20,32 @@ import (
 //go:embed refusal.lua
 var refusalSource string
 
+//go:embed activity.lua
+var activitySource string
+
 var (
-	refusalScript = redis.NewScript(refusalSource)
-	timeScript    = redis.NewScript(`return redis.call('TIME')[1]`)
+	refusalScript  = redis.NewScript(refusalSource)
+	activityScript = redis.NewScript(activitySource)
+	timeScript     = redis.NewScript(`return redis.call('TIME')[1]`)
 )
 
 const (
 	// searched is how many entries one call looks at, and maxCalls how many calls a search makes at most.
 	searched = 512
 	maxCalls = 2000
-	// page is how many activities one call reads.
-	page = 256
+	// page is how many activities one call reads, maxRead how many are read in all, and maxBytes how many bytes.
+	page     = 256
+	maxRead  = 2 * maxEntries
+	maxBytes = 128 << 20
 	// maxID is how long the id of a refusal is at most.
 	maxID = 128
 )
 
 // ErrNotFound says that the stream has no refusal of this id: it is too old, was not written, or never was.
 var ErrNotFound = errors.New("report: the stream has no refusal of this id")
+
+// errTooMuch says that instances do not write as much as is there.
+var errTooMuch = fmt.Errorf("the stream of activity has more than %d entries or %d bytes of that time", maxRead, maxBytes)
 
 // Reader reads what instances have written. It is made by [NewReader] and safe for concurrent use.
 type Reader struct{ place Place }
@@ -95,24 +104,29 @@ func instanceOf(source string) string {
 }
 
 // Activities yields what instances have written within a time until now, the oldest first. An error that matches [ErrUnreadable] is about one entry, and
-// further ones follow. After any other error nothing does.
+// further ones follow. After any other error nothing does. Whatever stands in the Redis, it reads 32 768 entries and 128 MiB at most.
 func (r *Reader) Activities(ctx context.Context, within time.Duration) iter.Seq2[Activity, error] {
 	return func(yield func(Activity, error) bool) {
 		now, err := r.now(ctx)
 		from := strconv.FormatInt(now.Add(-within).UnixMilli(), 10)
+		entries, size := 0, 0
 		for err == nil {
-			var entries []redis.XMessage
-			if entries, err = r.page(ctx, from); err != nil {
+			var reply []string
+			if reply, err = r.page(ctx, from); err != nil {
 				break
 			}
-			for i := range entries {
-				from = "(" + entries[i].ID
-				if !yield(activityOf(&entries[i])) {
+			for i := 0; i+1 < len(reply); i += 2 {
+				from = "(" + reply[i]
+				size += len(reply[i+1])
+				if !yield(activityOf(reply[i], reply[i+1])) {
 					return
 				}
 			}
-			if len(entries) < page {
+			if len(reply) < 2*page {
 				return
+			}
+			if entries += page; entries >= maxRead || size > maxBytes {
+				err = errTooMuch
 			}
 		}
 		yield(Activity{}, fmt.Errorf("report: %w", err))
@@ -120,21 +134,20 @@ func (r *Reader) Activities(ctx context.Context, within time.Duration) iter.Seq2
 }
 
 // activityOf reads an entry.
-func activityOf(entry *redis.XMessage) (a Activity, err error) {
-	packed, _ := entry.Values[activityField].(string)
-	err = a.decode(packed)
-	ms, _, _ := strings.Cut(entry.ID, "-")
+func activityOf(id, text string) (a Activity, err error) {
+	err = a.decode(text)
+	ms, _, _ := strings.Cut(id, "-")
 	if at, notANumber := strconv.ParseInt(ms, 10, 64); notANumber == nil {
-		a.seen = time.UnixMilli(at)
+		a.seen = time.UnixMilli(at).UTC()
 	}
 	return a, err
 }
 
-// page reads some entries.
-func (r *Reader) page(ctx context.Context, from string) ([]redis.XMessage, error) {
+// page reads some entries: of each its id and its text.
+func (r *Reader) page(ctx context.Context, from string) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	return r.place.Client.XRangeN(ctx, r.place.activityKey(), from, "+", page).Result()
+	return activityScript.Run(ctx, r.place.Client, []string{r.place.activityKey()}, from, page, maxActivity).StringSlice()
 }
 
 // now is the time of the Redis.

@@ -135,18 +135,27 @@ func TestRefusalOutlivesItsInstance(t *testing.T) {
 	one.Observe(t.Context(), event.ModeSwitched{State: "current", InForce: []event.ModeSwitch{
 		{AtMost: "warn", Until: time.Now().Add(time.Hour), Reason: "loop\x1b[2J"}, {AtMost: "off", Until: time.Now().Add(-time.Hour)},
 	}})
+	r := reader(t, client)
+	listed := func() *report.Instance {
+		all, err := r.Summary(t.Context(), time.Minute)
+		require.NoError(t, err)
+		if len(all.Instances) == 0 {
+			return nil
+		}
+		return &all.Instances[0]
+	}
+	require.Eventually(t, func() bool { return listed() != nil }, patience, soon)
+	is := listed()
+	require.Equal(t, uint64(4), is.Policy.Revision)
+	require.Len(t, is.Modes.InForce, 1, "one has ended by itself")
+	require.Equal(t, `loop\x1b[2J`, is.Modes.InForce[0].Reason)
 	one.Observe(t.Context(), refused("last words"))
 	require.NoError(t, one.Close())
-	r := reader(t, client)
+	require.Nil(t, listed(), "an instance that has ended says so")
 	found, err := r.Refusal(t.Context(), "last words")
 	require.NoError(t, err)
 	require.Equal(t, "RATE_LIMITED", found.Code)
 	require.Equal(t, report.Policy{Revision: 3, Author: "ada", Reason: "ticket 16", Applied: found.Policy.Applied}, found.Policy)
-	all, err := r.Summary(t.Context(), time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, uint64(4), all.Instances[0].Policy.Revision)
-	require.Len(t, all.Instances[0].Modes.InForce, 1, "one has ended by itself")
-	require.Equal(t, `loop\x1b[2J`, all.Instances[0].Modes.InForce[0].Reason)
 	require.NoError(t, one.Close(), "again")
 }
 

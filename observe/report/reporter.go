@@ -24,15 +24,17 @@ const (
 	maxEntries = 16_384
 	// keep is for how long they stay.
 	keep = time.Hour
-	// idle is after how long an instance writes that has decided nothing, and gone after how long a silent instance is not listed.
+	// idle is after how long an instance writes that has decided nothing and was told nothing, and gone after how long a silent instance is
+	// not listed.
 	idle = 5 * time.Second
 	gone = 10 * time.Second
 	// longestPause is how long a reporter waits at most after the Redis has taken nothing.
 	longestPause = 8 * time.Second
 )
 
-// Reporter writes into Redis once a second what its instance decides. It is an observer of the server: put it into Config.Observe.Observer of
-// package ratelimit, with event.All beside others, and into that of package policy. It is made by [Start] and safe for concurrent use.
+// Reporter writes into Redis once a second what its instance decides, and which policy it serves. It is an observer of the server: put it into
+// Config.Observe.Observer of package ratelimit, with event.All beside others, and into that of package policy, wherever the policy comes from. Of
+// several followers in one process give it to the one whose policy the server uses. It is made by [Start] and safe for concurrent use.
 type Reporter struct {
 	cfg     Config
 	run     string
@@ -119,13 +121,7 @@ func (r *Reporter) Observe(ctx context.Context, e event.Event) { r.Keep(ctx, e) 
 
 // Keep implements [event.Keeper]. It takes an event that goes to a stream, unless there is no room or its tenant has written too many.
 func (r *Reporter) Keep(_ context.Context, e event.Event) bool {
-	switch e := e.(type) {
-	case event.PolicyApplied:
-		r.told.apply(&e)
-	case event.ModeSwitched:
-		r.told.switchModes(&e)
-	default:
-	}
+	r.told.hear(e)
 	return r.pending.push(e, time.Now())
 }
 
@@ -139,7 +135,7 @@ func (r *Reporter) tick(ctx context.Context, last bool) {
 		return
 	}
 	var err error
-	if !guard.Run(ctx, r.cfg.Logger, "the reporter", func() { err = r.write(ctx, now) }) {
+	if !guard.Run(ctx, r.cfg.Logger, "the reporter", func() { err = r.write(ctx, now, last) }) {
 		return
 	}
 	r.metrics.wrote(ctx, time.Since(now), err)
@@ -157,14 +153,14 @@ func (r *Reporter) tick(ctx context.Context, last bool) {
 	}
 }
 
-// write sends everything in one pipeline.
-func (r *Reporter) write(ctx context.Context, now time.Time) error {
+// write sends everything in one pipeline. last says that the instance ends.
+func (r *Reporter) write(ctx context.Context, now time.Time, last bool) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	pipe := r.cfg.Client.Pipeline()
 	r.encode()
 	sent := r.events.Append(ctx, pipe, r.unsent)
-	activity := r.activity(now)
+	activity := r.activity(now, last)
 	if activity != nil {
 		r.append(ctx, pipe, activity, now)
 	}
@@ -175,6 +171,8 @@ func (r *Reporter) write(ctx context.Context, now time.Time) error {
 	_, err := pipe.Exec(ctx)
 	r.retain(sent())
 	if err != nil {
+		// Nobody knows what this instance serves: the next write says it.
+		r.written = time.Time{}
 		return fmt.Errorf("report: %w", err)
 	}
 	r.refusals.Stored()
@@ -228,14 +226,14 @@ func (r *Reporter) retain(errs []error) {
 }
 
 // activity returns what was counted since the last one, nil if there is nothing to say yet.
-func (r *Reporter) activity(now time.Time) *Activity {
-	a := &Activity{Version: Version, Instance: r.cfg.Instance, Run: r.run, From: r.from, To: now, Dropped: r.Dropped()}
+func (r *Reporter) activity(now time.Time, last bool) *Activity {
+	a := &Activity{Version: Version, Instance: r.cfg.Instance, Run: r.run, Ended: last, From: r.from, To: now, Dropped: r.Dropped()}
 	r.counter.collect(a)
-	if a.Total.Decisions == 0 && !r.told.news() && now.Sub(r.written) < idle && !now.Before(r.written) {
+	if !last && a.Total.Decisions == 0 && !r.told.news() && now.Sub(r.written) < idle && !now.Before(r.written) {
 		return nil
 	}
 	r.from, r.written = now, now
-	a.Policy, a.Modes = r.told.now(now)
+	r.told.add(a)
 	return a
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -15,38 +16,60 @@ const (
 	policiesKnown = 8
 )
 
-// told is what a reporter was told of policies and mode switches. It is safe for concurrent use.
+// told is what a reporter was told of the policy, its feed and mode switches. It is safe for concurrent use.
 type told struct {
 	mu sync.Mutex
 	// policies are those that were applied, the newest last.
 	policies []Policy
+	feed     Feed
 	modes    *event.ModeSwitched
-	// changed says that something came since now was called last.
+	// changed says that something came since add was called last.
 	changed bool
 }
 
-// apply remembers who has published a policy.
-func (t *told) apply(e *event.PolicyApplied) {
+// hear remembers what an event says of the policy, its feed or mode switches. Other events say nothing of these.
+func (t *told) hear(e event.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch e := e.(type) {
+	case event.PolicyApplied:
+		t.apply(&e)
+	case event.PolicyRefused:
+		t.feed.Refused = &Refused{Revision: e.Revision, Hash: e.Hash, Cause: e.Cause, Error: written(e.Error), At: e.At}
+	case event.PolicyState:
+		t.feed.State, t.feed.Failure, t.feed.Unsaved, t.feed.Asked = e.To, written(e.Error), written(e.Unsaved), time.Time{}
+		if e.To == stale {
+			t.feed.Asked = e.At.Add(-e.Age)
+		}
+	case event.ModeSwitched:
+		t.modes = &e
+	default:
+		return
+	}
+	t.changed = true
+}
+
+// stale is the state of an instance that has lost touch with its feed.
+const stale = "stale"
+
+// apply remembers the policy that holds. A feed that has given it, or has it again, has nothing else that is refused.
+func (t *told) apply(e *event.PolicyApplied) {
+	if e.Again || e.Origin == "feed" {
+		t.feed.Refused = nil
+	}
+	if e.Again {
+		return
+	}
 	t.policies = append(t.policies, Policy{
-		Revision: e.Revision, Hash: e.Hash, Author: pseudonym.Written(e.Author), Reason: reason(e.Reason), Published: e.Published,
+		Revision: e.Revision, Hash: e.Hash, Author: pseudonym.Written(e.Author), Reason: written(e.Reason), Published: e.Published,
 		Applied: e.At, Origin: e.Origin,
 	})
-	t.changed = true
 	if len(t.policies) > policiesKnown {
 		t.policies = append(t.policies[:0], t.policies[1:]...)
 	}
 }
 
-// switchModes remembers the mode switches that are applied.
-func (t *told) switchModes(e *event.ModeSwitched) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.modes, t.changed = e, true
-}
-
-// news reports whether something came since now was called last.
+// news reports whether something came since add was called last.
 func (t *told) news() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,26 +88,26 @@ func (t *told) policy(revision uint64) Policy {
 	return Policy{Revision: revision}
 }
 
-// now returns the newest policy and the mode switches that are in force at a time, nil where there are none.
-func (t *told) now(now time.Time) (*Policy, *Modes) {
+// add adds the newest policy, what is known of its feed, and the mode switches that are in force to an activity.
+func (t *told) add(a *Activity) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changed = false
-	var policy *Policy
 	if n := len(t.policies); n > 0 {
-		newest := t.policies[n-1]
-		policy = &newest
+		policy, feed := t.policies[n-1], t.feed
+		// A follower that has its feed from the start on has no other state to tell.
+		feed.State = cmp.Or(feed.State, event.PolicyCurrent)
+		a.Policy, a.Feed = &policy, &feed
 	}
 	if t.modes == nil {
-		return policy, nil
+		return
 	}
-	modes := &Modes{State: t.modes.State}
+	a.Modes = &Modes{State: t.modes.State}
 	for _, one := range t.modes.InForce[:min(len(t.modes.InForce), maxModes)] {
-		if now.Before(one.Until) {
+		if a.To.Before(one.Until) {
 			one.Tenant, one.Operation = pseudonym.Written(one.Tenant), pseudonym.Written(one.Operation)
 			one.By, one.Reason = pseudonym.Written(one.By), pseudonym.Written(one.Reason)
-			modes.InForce = append(modes.InForce, one)
+			a.Modes.InForce = append(a.Modes.InForce, one)
 		}
 	}
-	return policy, modes
 }

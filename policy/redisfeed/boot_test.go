@@ -59,7 +59,7 @@ func TestAnInstanceStartsWithoutARedisAndWithoutANetwork(t *testing.T) {
 			feed := open(t, client)
 			path := filepath.Join(t.TempDir(), "last-good")
 			require.NoError(t, os.WriteFile(path, whole, 0o600))
-			cfg := policy.Config{LastGood: path, Patience: 200 * time.Millisecond, Keys: []ed25519.PublicKey{public}, Reporter: feed}
+			cfg := policy.Config{LastGood: path, Patience: 200 * time.Millisecond, Keys: []ed25519.PublicKey{public}}
 			f := follow(t, feed, cfg)
 			require.EqualValues(t, 7, maxCost(f))
 			require.Equal(t, policy.Never, f.Status().State)

@@ -64,7 +64,6 @@ func Example() {
 			LastGood: lastGood, // such as /var/lib/shop/policy.revision
 			First:    builtIn,  // until there is another one
 			Keys:     keys,
-			Reporter: feed,
 		})
 		if err != nil {
 			return err

@@ -34,18 +34,13 @@ type Config struct {
 	// MaxDocument is the size in bytes of the largest document that [Feed.Publish] takes, as in policy.Config: what it
 	// takes, followers have to take too. Zero means [tiers.DefaultMaxDocument].
 	MaxDocument int
-	// Instance is what this instance is called in [Feed.Instances], 1 to 128 bytes of UTF-8, another one for each. Empty means the
-	// name of the machine and some random digits.
-	Instance string
 }
 
-// Feed is the policy.Feed, the policy.Publisher and the policy.Reporter of a Redis. It is made by [New] and safe for
-// concurrent use. Several followers may share one.
+// Feed is the policy.Feed and the policy.Publisher of a Redis. It is made by [New] and safe for concurrent use. Several followers may share one.
 type Feed struct {
-	client                          redis.UniversalClient
-	instance                        string
-	revision, instances, seen, hint string
-	maxDocument                     int
+	client         redis.UniversalClient
+	revision, hint string
+	maxDocument    int
 	// last is what was read last. One that is refused is asked for again and again, and not sent again.
 	last atomic.Pointer[read]
 	// scripted says that each question has to be the script's.
@@ -71,7 +66,6 @@ func stampOf(parts []string) string {
 var (
 	_ policy.Restorer  = (*Feed)(nil)
 	_ policy.Publisher = (*Feed)(nil)
-	_ policy.Reporter  = (*Feed)(nil)
 )
 
 // maxField is how many bytes a part of a revision has besides the document.
@@ -91,10 +85,6 @@ func New(cfg Config) (*Feed, error) {
 	}
 	keys, err := keysOf(cfg.Namespace, cfg.Name)
 	errs = append(errs, err)
-	cfg.Instance = cmp.Or(cfg.Instance, policy.InstanceName())
-	if err := policy.CheckInstanceName(cfg.Instance); err != nil {
-		errs = append(errs, fmt.Errorf("redisfeed: Config.Instance: %w", err))
-	}
 	if cfg.MaxDocument < 0 || cfg.MaxDocument > tiers.MaxDocument {
 		errs = append(errs, fmt.Errorf("redisfeed: Config.MaxDocument is %d: write at most %d, or 0 for %d",
 			cfg.MaxDocument, tiers.MaxDocument, tiers.DefaultMaxDocument))
@@ -103,9 +93,7 @@ func New(cfg Config) (*Feed, error) {
 		return nil, err
 	}
 	return &Feed{
-		maxDocument: cfg.MaxDocument,
-		client:      cfg.Client, instance: cfg.Instance, scripted: readsReplicas(cfg.Client),
-		revision: keys, instances: keys + ":instances", seen: keys + ":seen", hint: keys + ":hint",
+		maxDocument: cfg.MaxDocument, client: cfg.Client, scripted: readsReplicas(cfg.Client), revision: keys, hint: keys + ":hint",
 	}, nil
 }
 
@@ -115,11 +103,9 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
 }
 
-// keysOf is what the keys of a policy begin with, all in one slot of a cluster:
+// keysOf is the key of the revision:
 //
-//	rl:NAMESPACE:policy:{NAME}            the revision
-//	rl:NAMESPACE:policy:{NAME}:instances  what instances say
-//	rl:NAMESPACE:policy:{NAME}:seen       when they last did
+//	rl:NAMESPACE:policy:{NAME}
 //
 // The channel of hints is rl:NAMESPACE:policy:{NAME}:hint.
 func keysOf(namespace, name string) (string, error) {
@@ -228,4 +214,20 @@ func (f *Feed) Hints(ctx context.Context, wake func()) error {
 		return fmt.Errorf("redisfeed: %w", err)
 	}
 	return nil
+}
+
+// ACLRules returns the least rights in Redis with which everything in this package works, as rules for ACL SETUSER that are
+// added to those of bucket.ACLRules. Empty names mean main. The error is that of names which [New] refuses.
+func ACLRules(namespace, name string) ([]string, error) {
+	keys, err := keysOf(cmp.Or(namespace, "main"), cmp.Or(name, "main"))
+	if err != nil {
+		return nil, err
+	}
+	rules := []string{"~" + keys, "&" + keys + ":hint"}
+	for _, command := range [...]string{
+		"evalsha", "eval", "ping", "subscribe", "unsubscribe", "publish", "hexists", "hmget", "hstrlen", "hset", "del",
+	} {
+		rules = append(rules, "+"+command)
+	}
+	return rules, nil
 }

@@ -3,7 +3,6 @@ package redisfeed_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -138,141 +137,6 @@ func TestARevisionThatIsRefusedIsSentOnce(t *testing.T) {
 	}
 }
 
-func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	client := redistest.Plain(t, server.Addr)
-	ctx := t.Context()
-	publisher := open(t, client)
-	require.NoError(t, publisher.Publish(ctx, revision(1), 0))
-	var followers []*policy.Follower
-	for _, name := range []string{"b", "a"} {
-		feed, err := redisfeed.New(redisfeed.Config{Client: redistest.Connect(t, server.Addr), Instance: name})
-		require.NoError(t, err)
-		followers = append(followers, follow(t, feed, policy.Config{Reporter: feed}))
-	}
-	wrong := other(2, []byte(strings.Repeat("\x01", 10_000)))
-	require.NoError(t, publisher.Restore(ctx, wrong))
-	require.Eventually(t, func() bool {
-		instances, err := publisher.Instances(ctx)
-		require.NoError(t, err)
-		return len(instances) == 2 && instances[0].Name == "a" && instances[1].Name == "b" &&
-			instances[0].Status.Refused != nil && instances[1].Status.Refused != nil
-	}, redistest.Patience, 5*time.Millisecond)
-	instances, err := publisher.Instances(ctx)
-	require.NoError(t, err)
-	s := instances[0].Status
-	require.Equal(t, policy.Current, s.State)
-	require.EqualValues(t, 1, s.Number)
-	require.Equal(t, revision(1).Hash, s.Hash)
-	require.Equal(t, wrong.Number, s.Refused.Number)
-	require.Equal(t, wrong.Hash, s.Refused.Hash)
-	require.Equal(t, policy.ReasonDocument, s.Refused.Cause)
-
-	// Neither says anything more: it would stand in the place of what is written here.
-	for _, f := range followers {
-		require.NoError(t, f.Close())
-	}
-	require.NoError(t, client.HSet(ctx, key+":instances", "b", "{").Err())
-	instances, err = publisher.Instances(ctx)
-	require.ErrorContains(t, err, "the reports of 1 instances cannot be read")
-	require.Len(t, instances, 1)
-
-	// Who has said nothing for half a minute is forgotten.
-	require.NoError(t, client.ZAdd(ctx, key+":seen", redis.Z{Score: 1, Member: "c"}).Err())
-	require.NoError(t, client.HSet(ctx, key+":instances", "c", "{}").Err())
-	require.NoError(t, publisher.Report(ctx, policy.Status{}))
-	require.False(t, client.HExists(ctx, key+":instances", "c").Val())
-	life := client.PTTL(ctx, key+":instances").Val()
-	require.Greater(t, life, time.Duration(0))
-	require.LessOrEqual(t, life, 3*policy.ReportEvery)
-}
-
-func TestTooManyInstancesAreRefusedAndThoseThatAreThereStay(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	client := redistest.Plain(t, server.Addr)
-	ctx := t.Context()
-	now := float64(time.Now().UnixMilli())
-	var members []redis.Z
-	for i := range 10_000 {
-		members = append(members, redis.Z{Score: now, Member: fmt.Sprint(i)})
-	}
-	require.NoError(t, client.ZAdd(ctx, key+":seen", members...).Err())
-	require.ErrorContains(t, open(t, client).Report(ctx, policy.Status{}), "more than 10000 instances")
-	known, err := redisfeed.New(redisfeed.Config{Client: client, Instance: "77"})
-	require.NoError(t, err)
-	require.NoError(t, known.Report(ctx, policy.Status{}))
-}
-
-func TestWhateverStandsAmongTheReportsTheListIsBounded(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	client := redistest.Plain(t, server.Addr)
-	ctx := t.Context()
-	now := float64(time.Now().UnixMilli())
-	write := func(name string, seen float64, report string) {
-		require.NoError(t, client.ZAdd(ctx, key+":seen", redis.Z{Score: seen, Member: name}).Err())
-		require.NoError(t, client.HSet(ctx, key+":instances", name, report).Err())
-	}
-	for name, report := range map[string]string{
-		strings.Repeat("n", 100_000): "{}", "a\x00b": "{}", "\xff": "{}",
-		"large": `{"failure": "` + strings.Repeat("x", policy.MaxReport) + `"}`, "number": `{"number": 9007199254740992}`,
-		"refused": `{"refused": {"number": 18446744073709551615}}`, "text": "what", "time": `{"changed": "20266-01-01T00:00:00Z"}`,
-	} {
-		write(name, now, report)
-	}
-	write("yesterday", now-86_400_000, "{}")
-	write("tomorrow", now+86_400_000, "{}")
-	write("never", math.Inf(1), "{}")
-	const good = 20_000
-	fat := `{"failure": "` + strings.Repeat("x", policy.MaxReport-100) + `"}`
-	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i := range good {
-			seen := now + 2
-			if i < 1000 {
-				seen = now + 1
-				p.HSet(ctx, key+":instances", fmt.Sprint(i), fat)
-			}
-			p.ZAdd(ctx, key+":seen", redis.Z{Score: seen, Member: fmt.Sprint(i)})
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	feed := open(t, redistest.Connect(t, server.Addr))
-	instances, err := feed.Instances(ctx)
-	unread := (*policy.UnreadError)(nil)
-	require.ErrorAs(t, err, &unread)
-	require.Equal(t, 10_000, len(instances)+unread.Instances, "no more are listed")
-	size := 0
-	for _, i := range instances {
-		require.NoError(t, policy.CheckInstanceName(i.Name))
-		size += len(i.Status.String())
-	}
-	require.Greater(t, len(instances), 400)
-	require.Less(t, size, 5<<20)
-
-	require.NoError(t, client.Del(ctx, key+":seen", key+":instances").Err())
-	write("tomorrow", now+86_400_000, "{}")
-	require.NoError(t, feed.Report(ctx, policy.Status{}))
-	require.False(t, client.HExists(ctx, key+":instances", "tomorrow").Val(), "who is seen in the future takes no room")
-	instances, err = feed.Instances(ctx)
-	require.NoError(t, err)
-	require.Len(t, instances, 1)
-}
-
-func TestALongReportIsShortened(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	feed := open(t, redistest.Connect(t, server.Addr))
-	long := strings.Repeat("\x01", 4000)
-	require.NoError(t, feed.Report(t.Context(), policy.Status{Failure: long, Unsaved: long, Refused: &policy.Refused{Number: 3, Error: long}}))
-	instances, err := feed.Instances(t.Context())
-	require.NoError(t, err)
-	require.EqualValues(t, 3, instances[0].Status.Refused.Number)
-	require.Less(t, len(instances[0].Status.String()), 1000)
-}
-
 func TestTheRightsOfTheListAreEnough(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -290,12 +154,9 @@ func TestTheRightsOfTheListAreEnough(t *testing.T) {
 	cfg := redisclient.Config{Username: "instance", Password: "secret", SocketTimeout: redistest.Patience}
 	feed := open(t, redistest.ConnectWith(t, server.Addr, cfg))
 	require.NoError(t, feed.Publish(ctx, revision(1), 0))
-	f := follow(t, feed, policy.Config{Interval: policy.None, Reporter: feed})
+	f := follow(t, feed, policy.Config{Interval: policy.None})
 	require.NoError(t, feed.Publish(ctx, revision(2), 1))
 	require.Eventually(t, func() bool { return maxCost(f) == 2 }, redistest.Patience, time.Millisecond)
-	require.NoError(t, feed.Report(ctx, f.Status()))
-	_, err = feed.Instances(ctx)
-	require.NoError(t, err)
 	denied, err := admin.Do(ctx, "ACL", "LOG").Slice()
 	require.NoError(t, err)
 	require.Empty(t, denied)
@@ -303,8 +164,8 @@ func TestTheRightsOfTheListAreEnough(t *testing.T) {
 
 func TestMistakesOfTheConfigurationAreReportedAllAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := redisfeed.New(redisfeed.Config{Namespace: "a b", Name: "c{d", Instance: strings.Repeat("x", 129), MaxDocument: -1})
-	for _, part := range []string{"Config.Client is nil", "Config.Namespace", "Config.Name", "Config.Instance: a name of 129 bytes", "Config.MaxDocument is -1"} {
+	_, err := redisfeed.New(redisfeed.Config{Namespace: "a b", Name: "c{d", MaxDocument: -1})
+	for _, part := range []string{"Config.Client is nil", "Config.Namespace", "Config.Name", "Config.MaxDocument is -1"} {
 		require.ErrorContains(t, err, part)
 	}
 	_, err = redisfeed.ACLRules("a b", "")

@@ -19,12 +19,3 @@ CREATE TABLE {schema}.policy_head (
 	number bigint,
 	FOREIGN KEY (name, number) REFERENCES {schema}.policy_revision
 );
-
--- What each instance serves. It says so again and again: what a crash takes comes back.
-CREATE UNLOGGED TABLE {schema}.policy_instance (
-	name     text NOT NULL,
-	instance text NOT NULL,
-	seen     timestamptz NOT NULL,
-	status   json NOT NULL,
-	PRIMARY KEY (name, instance)
-) WITH (fillfactor = 50);

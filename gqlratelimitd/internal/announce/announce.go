@@ -18,7 +18,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 // Defaults of a [Config].
@@ -100,7 +100,7 @@ type Status struct {
 
 // New returns an announcer. It connects to nothing. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Announcer, error) {
-	cfg.Name, cfg.Topic, cfg.Holder = cmp.Or(cfg.Name, "redis"), cmp.Or(cfg.Topic, DefaultTopic), cmp.Or(cfg.Holder, policy.InstanceName())
+	cfg.Name, cfg.Topic, cfg.Holder = cmp.Or(cfg.Name, "redis"), cmp.Or(cfg.Topic, DefaultTopic), cmp.Or(cfg.Holder, report.InstanceName())
 	cfg.Interval, cfg.Lease, cfg.Timeout = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.Timeout, DefaultTimeout)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

@@ -15,7 +15,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/lease"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
@@ -99,7 +99,7 @@ type Collector struct {
 
 // New returns a collector. It connects to nothing. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Collector, error) {
-	cfg.Holder = cmp.Or(cfg.Holder, policy.InstanceName())
+	cfg.Holder = cmp.Or(cfg.Holder, report.InstanceName())
 	cfg.Interval, cfg.Search = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Search, DefaultSearch)
 	cfg.Settled, cfg.Lease = cmp.Or(cfg.Settled, DefaultSettled), cmp.Or(cfg.Lease, DefaultLease)
 	cfg.HourDays = cmp.Or(cfg.HourDays, DefaultHourDays)

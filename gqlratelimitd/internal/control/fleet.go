@@ -10,16 +10,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
-// Instances lists what instances say of themselves where they have their policy from: a *redisfeed.Feed. It is safe for concurrent use.
+// Instances adds up what instances report into their Redis: a *report.Reader. It is safe for concurrent use.
 type Instances interface {
-	// Instances returns those that have said something of late. Beside a *policy.UnreadError what is returned is good.
-	Instances(ctx context.Context) ([]policy.Instance, error)
+	Summary(ctx context.Context, within time.Duration) (*report.Summary, error)
 }
+
+// States of an instance, which say whether it is in touch with the feed of its policy. One that follows none never was.
+const (
+	Current = event.PolicyCurrent
+	Stale   = "stale"
+	Never   = "never"
+)
 
 // Bounds of what is told of instances, each of which anybody who can write into their Redis can have made up.
 const (
@@ -38,11 +45,11 @@ var ErrAway = errors.New("control: the Redis of the instances does not answer")
 
 // FleetInput says which instances are listed.
 type FleetInput struct {
-	// Revision, State and Refusing leave only those that serve a revision, are in a state, and refuse one. Nil leaves all.
+	// Revision, State and Refusing leave only those that serve a revision, are in a state, and refuse one. Nil and empty leave all.
 	Revision *uint64
-	State    *policy.State
+	State    string
 	Refusing *bool
-	// After is the name of the last instance of the page before, and N how many there are on a page.
+	// After is [Fleet.Next] of the page before, and N how many there are on a page.
 	After string
 	N     int
 }
@@ -60,23 +67,53 @@ type Fleet struct {
 	Never    int `json:"never"`
 	Refusing int `json:"refusing"`
 	Behind   int `json:"behind"`
-	// Unread is how many have said something that cannot be read. They are counted nowhere else.
+	// Unread is how many entries cannot be read. They are counted nowhere else.
 	Unread int `json:"unread"`
 	// Revisions are those that instances serve, the ones of most instances first, and Others how many instances serve one that is not
 	// listed.
 	Revisions []FleetRevision `json:"revisions"`
 	Others    int             `json:"others"`
-	// Page are those that were asked for, by name, with one more if there is another page. What would not be seen in a text as it is,
-	// is escaped as Go does.
-	Page []policy.Instance `json:"-"`
+	// Page are those that were asked for, by name. Next leads to the next page; it is empty at the end.
+	Page []Instance `json:"instances"`
+	Next string     `json:"next,omitempty"`
 }
 
 // FleetRevision is how many instances serve a revision.
 type FleetRevision struct {
 	// Revision is 0 for a policy that is of no feed.
-	Revision  uint64      `json:"revision"`
-	Hash      policy.Hash `json:"hash"`
-	Instances int         `json:"instances"`
+	Revision  uint64 `json:"revision"`
+	Hash      string `json:"hash"`
+	Instances int    `json:"instances"`
+}
+
+// Instance is what an instance says of itself. Texts would be seen as they are: others are escaped as Go does.
+type Instance struct {
+	Name string `json:"name"`
+	// Seen is when it has said so, by the clock of the Redis. Other times are by its own clock.
+	Seen  time.Time `json:"seen"`
+	State string    `json:"state"`
+	// Revision and Hash are those of the policy that it serves, 0 and empty for one of no feed. It does so since Since.
+	Revision uint64    `json:"revision"`
+	Hash     string    `json:"hash"`
+	Since    time.Time `json:"since,omitzero"`
+	// Asked is when the feed of an instance that is stale last said that it is in step with it.
+	Asked   time.Time `json:"asked,omitzero"`
+	Refused *Refused  `json:"refused,omitempty"`
+	// Failure is why the feed could not be read, and Unsaved why the policy could not be written to the disk.
+	Failure string `json:"failure,omitempty"`
+	Unsaved string `json:"unsaved,omitempty"`
+
+	// cursor has the order of instances, and is another one for each.
+	cursor string
+}
+
+// Refused is the revision that an instance refuses, and why.
+type Refused struct {
+	Revision uint64    `json:"revision"`
+	Hash     string    `json:"hash"`
+	Cause    string    `json:"cause"`
+	Error    string    `json:"error"`
+	Since    time.Time `json:"since,omitzero"`
 }
 
 // Fleet returns which instance serves which revision, and which one it refuses and why: [access.ReadFleet]. There is [ErrNotFound] for a
@@ -92,7 +129,7 @@ func (c *Control) Fleet(ctx context.Context, actor access.Actor, in FleetInput) 
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{At: said.at, Unread: said.unread}
+	f := &Fleet{At: said.at, Unread: said.unread, Page: []Instance{}}
 	err = c.cfg.Store.Read(ctx, func(v *store.View) error {
 		head, err := v.Head()
 		f.Newest = head.Policy
@@ -104,10 +141,14 @@ func (c *Control) Fleet(ctx context.Context, actor access.Actor, in FleetInput) 
 	revisions := map[FleetRevision]int{}
 	for i := range said.instances {
 		is := &said.instances[i]
-		f.count(&is.Status)
-		revisions[FleetRevision{Revision: is.Status.Number, Hash: is.Status.Hash}]++
-		if len(f.Page) <= in.N && is.Name > in.After && in.has(&is.Status) {
+		f.count(is)
+		revisions[FleetRevision{Revision: is.Revision, Hash: is.Hash}]++
+		switch {
+		case is.cursor <= in.After || !in.has(is) || f.Next != "":
+		case len(f.Page) < in.N:
 			f.Page = append(f.Page, *is)
+		case in.N > 0:
+			f.Next = f.Page[in.N-1].cursor
 		}
 	}
 	f.list(revisions)
@@ -115,32 +156,33 @@ func (c *Control) Fleet(ctx context.Context, actor access.Actor, in FleetInput) 
 }
 
 // count counts an instance.
-func (f *Fleet) count(s *policy.Status) {
+func (f *Fleet) count(is *Instance) {
 	f.Total++
-	switch s.State {
-	case policy.Current:
+	switch is.State {
+	case Current:
 		f.Current++
-	case policy.Stale:
-		f.Stale++
-	case policy.Never:
+	case Never:
 		f.Never++
+	default:
+		f.Stale++
 	}
-	if s.Refused != nil {
+	if is.Refused != nil {
 		f.Refusing++
 	}
-	if s.Number != f.Newest {
+	if is.Revision != f.Newest {
 		f.Behind++
 	}
 }
 
 // list lists the revisions of most instances.
 func (f *Fleet) list(revisions map[FleetRevision]int) {
+	f.Revisions = []FleetRevision{}
 	for r, n := range revisions {
 		r.Instances = n
 		f.Revisions = append(f.Revisions, r)
 	}
 	slices.SortFunc(f.Revisions, func(a, b FleetRevision) int {
-		return cmp.Or(cmp.Compare(b.Instances, a.Instances), cmp.Compare(b.Revision, a.Revision), slices.Compare(a.Hash[:], b.Hash[:]))
+		return cmp.Or(cmp.Compare(b.Instances, a.Instances), cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Hash, b.Hash))
 	})
 	listed := min(len(f.Revisions), maxFleetRevisions)
 	for _, r := range f.Revisions[listed:] {
@@ -150,9 +192,9 @@ func (f *Fleet) list(revisions map[FleetRevision]int) {
 }
 
 // has reports whether an instance is one of those that are asked for.
-func (in *FleetInput) has(s *policy.Status) bool {
-	return (in.Revision == nil || *in.Revision == s.Number) && (in.State == nil || *in.State == s.State) &&
-		(in.Refusing == nil || *in.Refusing == (s.Refused != nil))
+func (in *FleetInput) has(is *Instance) bool {
+	return (in.Revision == nil || *in.Revision == is.Revision) && (in.State == "" || in.State == is.State) &&
+		(in.Refusing == nil || *in.Refusing == (is.Refused != nil))
 }
 
 // fleetCache is what instances said when they were asked last.
@@ -165,7 +207,7 @@ type fleetCache struct {
 // said is what instances said at a time, by name, or why that is not known.
 type said struct {
 	at        time.Time
-	instances []policy.Instance
+	instances []Instance
 	unread    int
 	err       error
 }
@@ -189,26 +231,39 @@ func (f *fleetCache) ask(ctx context.Context, c *Control) (*said, error) {
 func (c *Control) askInstances(ctx context.Context, now time.Time) *said {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fleetPatience)
 	defer cancel()
-	instances, err := c.cfg.Instances.Instances(ctx)
-	s := &said{at: now, instances: instances}
-	if unread := (*policy.UnreadError)(nil); errors.As(err, &unread) {
-		s.unread = unread.Instances
-	} else if err != nil {
+	all, err := c.cfg.Instances.Summary(ctx, 0)
+	if err != nil {
 		return &said{at: now, err: fmt.Errorf("%w: %w", ErrAway, err)}
 	}
-	for i := range s.instances {
-		is := &s.instances[i]
-		is.Name = visible(is.Name, policy.MaxInstanceName)
-		is.Status.Failure, is.Status.Unsaved = visible(is.Status.Failure, maxSaid), visible(is.Status.Unsaved, maxSaid)
-		if r := is.Status.Refused; r != nil {
-			refused := *r
-			const longest = 32
-			refused.Cause, refused.Error = policy.Reason(visible(string(r.Cause), longest)), visible(r.Error, maxSaid)
-			is.Status.Refused = &refused
-		}
+	s := &said{at: now, unread: all.Unreadable}
+	for i := range all.Instances {
+		s.instances = append(s.instances, instanceOf(&all.Instances[i]))
 	}
-	slices.SortFunc(s.instances, func(a, b policy.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.instances, func(a, b Instance) int { return cmp.Compare(a.cursor, b.cursor) })
 	return s
+}
+
+// instanceOf returns an instance with its texts as they are told.
+func instanceOf(from *report.Instance) Instance {
+	const longest = 128
+	is := Instance{Name: visible(from.Name, longest), Seen: from.At, State: Never}
+	is.cursor = is.Name + " " + visible(from.Run, longest)
+	if p := from.Policy; p != nil {
+		is.Revision, is.Hash, is.Since = p.Revision, visible(p.Hash, longest), p.Applied
+	}
+	feed := from.Feed
+	if feed == nil {
+		return is
+	}
+	is.State, is.Asked = Stale, feed.Asked
+	if feed.State == Current || feed.State == Never {
+		is.State = feed.State
+	}
+	is.Failure, is.Unsaved = visible(feed.Failure, maxSaid), visible(feed.Unsaved, maxSaid)
+	if r := feed.Refused; r != nil {
+		is.Refused = &Refused{r.Revision, visible(r.Hash, longest), visible(r.Cause, longest), visible(r.Error, maxSaid), r.At}
+	}
+	return is
 }
 
 // visible returns a text from outside, cut to so many bytes of it, and, if somebody would not see each of its characters, escaped as Go

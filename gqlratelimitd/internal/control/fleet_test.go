@@ -15,19 +15,25 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 // instances are what instances say, and how often they were asked.
 type instances struct {
-	said  []policy.Instance
+	said  report.Summary
 	err   error
 	asked int
 }
 
-func (i *instances) Instances(context.Context) ([]policy.Instance, error) {
+func (i *instances) Summary(context.Context, time.Duration) (*report.Summary, error) {
 	i.asked++
-	return append([]policy.Instance(nil), i.said...), i.err
+	said := i.said
+	return &said, i.err
+}
+
+// serving is an instance that serves a revision.
+func serving(name string, revision uint64, feed report.Feed) report.Instance {
+	return report.Instance{Name: name, Run: "1", Policy: &report.Policy{Revision: revision}, Feed: &feed}
 }
 
 func names(f *control.Fleet) (found []string) {
@@ -39,13 +45,13 @@ func names(f *control.Fleet) (found []string) {
 
 func TestTheFleetSaysWhichInstanceServesWhichRevisionAndWhoRefusesIt(t *testing.T) {
 	t.Parallel()
-	refused := &policy.Refused{Number: 2, Cause: policy.ReasonCheck, Error: "no store \"b\"\nat all\x1b[2J"}
-	who := &instances{said: []policy.Instance{
-		{Name: "d", Status: policy.Status{Number: 1, State: policy.Stale, Failure: "\u202E" + strings.Repeat("x", 5000)}},
-		{Name: "b", Status: policy.Status{Number: 2, State: policy.Current}},
-		{Name: "c\x07", Status: policy.Status{Number: 1, State: policy.Current, Refused: refused}},
-		{Name: "a", Status: policy.Status{State: policy.Never}},
-	}, err: fmt.Errorf("what stands there: %w", &policy.UnreadError{Instances: 3})}
+	refused := &report.Refused{Revision: 2, Cause: "check", Error: "no store \"b\"\nat all\x1b[2J"}
+	who := &instances{said: report.Summary{Unreadable: 3, Instances: []report.Instance{
+		serving("d", 1, report.Feed{State: "lost\x07", Failure: "\u202E" + strings.Repeat("x", 5000)}),
+		serving("b", 2, report.Feed{State: control.Current}),
+		serving("c\x07", 1, report.Feed{State: control.Current, Refused: refused}),
+		{Name: "a"},
+	}}}
 	s := newScene(t, control.Config{Instances: who})
 	s.publish(document, 0)
 	s.publish(document+"# again\n", 1)
@@ -60,19 +66,22 @@ func TestTheFleetSaysWhichInstanceServesWhichRevisionAndWhoRefusesIt(t *testing.
 	require.Equal(t, []int{4, 2, 1, 1, 1, 3, 3}, []int{f.Total, f.Current, f.Stale, f.Never, f.Refusing, f.Behind, f.Unread})
 	require.EqualValues(t, 2, f.Newest)
 	require.Equal(t, []control.FleetRevision{{Revision: 1, Instances: 2}, {Revision: 2, Instances: 1}, {Instances: 1}}, f.Revisions)
-	require.Equal(t, `no store "b"\nat all\x1b[2J`, f.Page[2].Status.Refused.Error)
+	require.Equal(t, `no store "b"\nat all\x1b[2J`, f.Page[2].Refused.Error)
 	require.Equal(t, "no store \"b\"\nat all\x1b[2J", refused.Error, "what somebody else has is not changed")
-	require.True(t, strings.HasPrefix(f.Page[3].Status.Failure, `\u202exxx`))
-	require.Less(t, len(f.Page[3].Status.Failure), 1100)
+	require.True(t, strings.HasPrefix(f.Page[3].Failure, `\u202exxx`))
+	require.Less(t, len(f.Page[3].Failure), 1100)
 
-	revision, state, yes, no := uint64(1), policy.Current, true, false
+	revision, yes, no := uint64(1), true, false
 	require.Equal(t, []string{`c\a`, "d"}, names(fleet(control.FleetInput{N: 10, Revision: &revision})))
-	require.Equal(t, []string{"b", `c\a`}, names(fleet(control.FleetInput{N: 10, State: &state})))
+	require.Equal(t, []string{"b", `c\a`}, names(fleet(control.FleetInput{N: 10, State: control.Current})))
 	require.Equal(t, []string{`c\a`}, names(fleet(control.FleetInput{N: 10, Refusing: &yes})))
-	require.Equal(t, []string{"b", "d"}, names(fleet(control.FleetInput{N: 1, After: "a", Refusing: &no})), "one more says that there is another page")
+	f = fleet(control.FleetInput{N: 1, After: "a ", Refusing: &no})
+	require.Equal(t, []any{[]string{"b"}, "b 1"}, []any{names(f), f.Next})
+	f = fleet(control.FleetInput{N: 1, After: f.Next, Refusing: &no})
+	require.Equal(t, []any{[]string{"d"}, ""}, []any{names(f), f.Next})
 	require.Equal(t, 1, who.asked, "who asks often asks the Redis no more often")
 	s.now = s.now.Add(time.Second)
-	who.said, who.err = nil, nil
+	who.said = report.Summary{}
 	require.Zero(t, fleet(control.FleetInput{N: 1}).Total)
 	s.now = s.now.Add(time.Second)
 	who.err = errors.New("away")
@@ -94,14 +103,15 @@ func TestHoweverManyRevisionsInstancesSayTheyServeTheListIsShort(t *testing.T) {
 		if i%3 == 0 {
 			n = 7
 		}
-		who.said = append(who.said, policy.Instance{Name: fmt.Sprint(i), Status: policy.Status{Number: n}})
+		who.said.Instances = append(who.said.Instances, serving(fmt.Sprint(i), n, report.Feed{}))
 	}
 	f, err := newScene(t, control.Config{Instances: who}).Fleet(t.Context(), operator, control.FleetInput{N: 100})
 	require.NoError(t, err)
 	require.Len(t, f.Revisions, 20)
 	require.Equal(t, control.FleetRevision{Revision: 7, Instances: 3335}, f.Revisions[0])
 	require.Equal(t, 10_000-3335-19, f.Others)
-	require.Len(t, f.Page, 101)
+	require.Len(t, f.Page, 100)
+	require.NotEmpty(t, f.Next)
 }
 
 func TestWhatIsOnItsWayToRedisIsToldByEveryDaemon(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/lease"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
@@ -105,7 +105,7 @@ type Relay struct {
 
 // New returns a relay. It connects to nothing. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Relay, error) {
-	cfg.Holder = cmp.Or(cfg.Holder, policy.InstanceName())
+	cfg.Holder = cmp.Or(cfg.Holder, report.InstanceName())
 	cfg.Interval, cfg.Sweep, cfg.Lease = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Sweep, DefaultSweep), cmp.Or(cfg.Lease, DefaultLease)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -117,7 +117,7 @@ func New(cfg Config) (*Relay, error) {
 	r := &Relay{cfg: cfg, namespace: cmp.Or(cfg.Namespace, "main"), woken: make(chan struct{}, 1)}
 	var err error
 	if cfg.Client != nil {
-		r.feed, err = redisfeed.New(redisfeed.Config{Client: cfg.Client, Namespace: cfg.Namespace, Instance: cfg.Holder})
+		r.feed, err = redisfeed.New(redisfeed.Config{Client: cfg.Client, Namespace: cfg.Namespace})
 		mistakes = append(mistakes, err)
 		r.directory, err = redisdirectory.New(redisdirectory.Config{Client: cfg.Client, Namespace: cfg.Namespace})
 		mistakes = append(mistakes, err)

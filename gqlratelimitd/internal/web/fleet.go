@@ -3,43 +3,10 @@ package web
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
-
-// fleet is what instances say of themselves.
-type fleet struct {
-	*control.Fleet
-
-	Instances []instance `json:"instances"`
-	// Next is the parameter after of the next page. It is empty at the end.
-	Next string `json:"next,omitempty"`
-}
-
-// instance is what one says of itself.
-type instance struct {
-	Name     string           `json:"name"`
-	Seen     time.Time        `json:"seen"`
-	State    policy.State     `json:"state"`
-	Revision uint64           `json:"revision"`
-	Hash     policy.Hash      `json:"hash"`
-	Since    time.Time        `json:"since,omitzero"`
-	Asked    time.Time        `json:"asked,omitzero"`
-	Refused  *refusedRevision `json:"refused,omitempty"`
-	Failure  string           `json:"failure,omitempty"`
-	Unsaved  string           `json:"unsaved,omitempty"`
-}
-
-type refusedRevision struct {
-	Revision uint64        `json:"revision"`
-	Hash     policy.Hash   `json:"hash"`
-	Cause    policy.Reason `json:"cause"`
-	Error    string        `json:"error"`
-	Since    time.Time     `json:"since,omitzero"`
-}
 
 // instances lists what instances say of themselves, by name.
 func (s *Server) instances(c *call) error {
@@ -51,15 +18,7 @@ func (s *Server) instances(c *call) error {
 	if err != nil {
 		return err
 	}
-	found.Revisions = append([]control.FleetRevision{}, found.Revisions...)
-	out := fleet{Fleet: found, Instances: []instance{}}
-	for i := range found.Page[:min(len(found.Page), in.N)] {
-		out.Instances = append(out.Instances, instanceOf(&found.Page[i]))
-	}
-	if len(found.Page) > in.N {
-		out.Next = found.Page[in.N-1].Name
-	}
-	return c.write(http.StatusOK, out)
+	return c.write(http.StatusOK, found)
 }
 
 // fleetInput reads which instances are asked for.
@@ -78,15 +37,10 @@ func (c *call) fleetInput() (in control.FleetInput, err error) {
 		}
 		in.Revision = &revision
 	}
-	if text := c.query.Get("state"); text != "" {
-		for _, known := range [...]policy.State{policy.Never, policy.Current, policy.Stale} {
-			if known.String() == text {
-				in.State = &known
-			}
-		}
-		if in.State == nil {
-			return in, badRequest("the parameter state is current, stale or never")
-		}
+	switch in.State = c.query.Get("state"); in.State {
+	case "", control.Current, control.Stale, control.Never:
+	default:
+		return in, badRequest("the parameter state is current, stale or never")
 	}
 	in.Refusing, err = c.flag("refusing")
 	return in, err
@@ -103,18 +57,6 @@ func (c *call) flag(name string) (*bool, error) {
 		return nil, badRequest("the parameter %s is true or false", name)
 	}
 	return &is, nil
-}
-
-func instanceOf(i *policy.Instance) instance {
-	s := &i.Status
-	out := instance{
-		Name: i.Name, Seen: i.Seen, State: s.State, Revision: s.Number, Hash: s.Hash, Since: s.Changed, Asked: s.Asked,
-		Failure: s.Failure, Unsaved: s.Unsaved,
-	}
-	if r := s.Refused; r != nil {
-		out.Refused = &refusedRevision{r.Number, r.Hash, r.Cause, r.Error, r.At}
-	}
-	return out
 }
 
 // relay says how far changes have come on their way to Redis.

@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
@@ -16,10 +18,12 @@ func TestInstancesAreListedByNameAPageAtATime(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, plenty).start().publish()
 	at := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
-	hash := policy.HashOf([]byte(document))
-	s.fleet.said = []policy.Instance{
-		{Name: "a", Seen: at, Status: policy.Status{State: policy.Current, Number: 1, Hash: hash, Changed: at, Asked: at}},
-		{Name: "b", Seen: at, Status: policy.Status{State: policy.Stale, Changed: at, Refused: &policy.Refused{Number: 1, Hash: hash, Cause: policy.ReasonSignature, Error: "nobody\x1b", At: at}}},
+	hash := policy.HashOf([]byte(document)).String()
+	s.fleet.said = []report.Instance{
+		{Name: "a", Run: "1", At: at, Policy: &report.Policy{Revision: 1, Hash: hash, Applied: at}, Feed: &report.Feed{State: control.Current}},
+		{Name: "b", At: at, Policy: &report.Policy{Applied: at}, Feed: &report.Feed{
+			State: control.Stale, Refused: &report.Refused{Revision: 1, Hash: hash, Cause: "signature", Error: "nobody\x1b", At: at},
+		}},
 	}
 	const path = "/v1/ratelimit/instances"
 	var page struct {
@@ -29,14 +33,14 @@ func TestInstancesAreListedByNameAPageAtATime(t *testing.T) {
 		Instances             []map[string]any
 	}
 	s.read(s.want(http.StatusOK, s.ask(http.MethodGet, path+"?limit=1", s.admin, nil, "")), &page)
-	require.Equal(t, []any{1, 2, 1, "a"}, []any{page.Newest, page.Total, page.Behind, page.Next})
+	require.Equal(t, []any{1, 2, 1, "a 1"}, []any{page.Newest, page.Total, page.Behind, page.Next})
 	require.Len(t, page.Instances, 1)
-	a := s.want(http.StatusOK, s.ask(http.MethodGet, path+"?after=a&refusing=true&state=stale&revision=0", s.admin, nil, ""))
+	a := s.want(http.StatusOK, s.ask(http.MethodGet, path+"?after=a+1&refusing=true&state=stale&revision=0", s.admin, nil, ""))
 	page.Next = ""
 	s.read(a, &page)
 	require.Empty(t, page.Next)
 	require.Contains(t, a.body, `"instances":[{"name":"b","seen":"2026-11-23T03:00:00Z","state":"stale","revision":0,"hash":""`+
-		`,"since":"2026-11-23T03:00:00Z","refused":{"revision":1,"hash":"`+hash.String()+`","cause":"signature","error":"nobody\\x1b","since":"2026-11-23T03:00:00Z"}}]`)
+		`,"since":"2026-11-23T03:00:00Z","refused":{"revision":1,"hash":"`+hash+`","cause":"signature","error":"nobody\\x1b","since":"2026-11-23T03:00:00Z"}}]`)
 
 	away := newScene(t, plenty).start()
 	away.fleet.err = errors.New("redis://user:secret@host is away")

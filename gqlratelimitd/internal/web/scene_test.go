@@ -26,7 +26,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 )
 
@@ -84,7 +84,7 @@ type scene struct {
 	admin string
 	// fleet is what instances say, and relay what the relay knows.
 	fleet struct {
-		said []policy.Instance
+		said []report.Instance
 		err  error
 	}
 	relay relay.Status
@@ -134,9 +134,9 @@ func (s *scene) modes() *redisswitch.Switches {
 	return switches
 }
 
-// Instances implements control.Instances.
-func (s *scene) Instances(context.Context) ([]policy.Instance, error) {
-	return s.fleet.said, s.fleet.err
+// Summary implements control.Instances.
+func (s *scene) Summary(context.Context, time.Duration) (*report.Summary, error) {
+	return &report.Summary{Instances: s.fleet.said}, s.fleet.err
 }
 
 func newScene(t *testing.T, limits web.LimitConfig) *scene {
