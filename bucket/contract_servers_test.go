@@ -13,24 +13,12 @@ import (
 // never is longer than a busy machine is silent: nothing is to fail over.
 const never = time.Minute
 
-func TestBothVersionsOfTheProtocolKeepTheContract(t *testing.T) {
-	t.Parallel()
-	addr := redistest.Start(t).Addr
-	for version, name := range map[int]string{2: "RESP2", 3: "RESP3"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			options := patientOptions(addr)
-			options.Protocol = version
-			runRedisContract(t, openClient(t, options), alone)
-		})
-	}
-}
-
+// TestRedisBehindTLSKeepsTheContract speaks RESP2, and all others RESP3.
 func TestRedisBehindTLSKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	server, config := redistest.StartTLS(t)
 	options := patientOptions(server.Addr)
-	options.TLSConfig = config
+	options.TLSConfig, options.Protocol = config, 2
 	runRedisContract(t, openClient(t, options), alone)
 }
 
@@ -51,7 +39,7 @@ func TestAUserOfRedisWithFewRightsKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	options := patientOptions(redistest.Start(t).Addr)
 	admin := openClient(t, patientOptions(options.Addr))
-	options.Username, options.Password = limiter, "pw"
+	options.Username, options.Password, options.Protocol = limiter, "pw", 3
 	// The clock of the tests asks for one more.
 	allow(t, admin, append(aclRules(t, false), "+pexpiretime")...)
 	t.Cleanup(func() { require.Empty(t, refused(t, admin)) })

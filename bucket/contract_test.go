@@ -89,28 +89,16 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 	buckettest.RunLeases(t, open)
 }
 
+// TestRedisKeepsTheContract has commands that ride together. In [TestAUserOfRedisWithFewRightsKeepsTheContract] each goes alone.
 func TestRedisKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(*bucket.Redis){
-		"alone": alone, "in batches": (*bucket.Redis).AlwaysQueue,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			runRedisContract(t, patientClient(t, redistest.Start(t).Addr), prepare)
-		})
-	}
+	runRedisContract(t, patientClient(t, redistest.Start(t).Addr), (*bucket.Redis).AlwaysQueue)
 }
 
+// TestRedisClusterKeepsTheContract is the same of a cluster, see [TestRedisClusterWithReplicasKeepsTheContract].
 func TestRedisClusterKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(*bucket.Redis){
-		"alone": alone, "in batches": (*bucket.Redis).AlwaysQueue,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			runRedisContract(t, patientClusterClient(t, redistest.StartCluster(t).Addrs), prepare)
-		})
-	}
+	runRedisContract(t, patientClusterClient(t, redistest.StartCluster(t).Addrs), (*bucket.Redis).AlwaysQueue)
 }
 
 func runRedisContract(t *testing.T, client redis.UniversalClient, prepare func(*bucket.Redis)) {

@@ -25,7 +25,7 @@ type fairness struct {
 const (
 	fairRate  = 20_000
 	fairWarm  = 3 * time.Second
-	fairSpell = 30 * time.Second
+	fairSpell = 15 * time.Second
 )
 
 // run returns what each instance was asked for and admitted after a while, in points.
@@ -97,7 +97,7 @@ func TestInstancesAdmitTheSamePartOfWhatTheyAreAskedFor(t *testing.T) {
 					for i := range offered {
 						part := admitted[i] / offered[i] / (ran / all)
 						t.Logf("instance %d admits %.2f of what all admit", i, part)
-						// 0.83 to 1.27 in sixty runs, and up to 1.37 of an instance with a tenth of the load.
+						// 0.79 to 1.35 in 24 runs, and up to 1.48 of an instance with a tenth of the load.
 						require.Greater(t, part, 0.7, "instance %d", i)
 						require.Less(t, part, 1.6, "instance %d", i)
 					}

@@ -99,6 +99,8 @@ func TestASettlementThatFailedInPartIsDoneWholeAndOnceWhenItIsTriedAgain(t *test
 					used += 7
 				}
 				if c.fail != nil {
+					// What runs meanwhile does not take the failure away.
+					synctest.Wait()
 					store.fail.Store(&c.fail)
 				}
 				settlement := bucket.Settlement{Receipt: result.Receipt.Clone(), Actual: points(0)}
