@@ -36,10 +36,10 @@ type slot struct {
 	passed, withdrawn atomic.Int64
 	// idle is the share of what is not shed that does not run, in 1/1024, smoothed.
 	idle atomic.Uint32
-	// stranger says that it has not asked of late.
-	stranger atomic.Bool
-	// keep is the share of its operations that run, of whole.
-	keep atomic.Uint64
+	// known says that it has asked of late.
+	known atomic.Bool
+	// cut is the share of its operations that do not run, of whole.
+	cut atomic.Uint64
 	// turn counts its operations, so that any few in a row have the share that is kept.
 	turn atomic.Uint32
 	// floor is that of its tier, in 1/1024.
@@ -60,8 +60,7 @@ func (s *slot) runs() float64 { return 1 - float64(s.idle.Load())/floorWhole }
 
 // learn ends a beat: it says what share runs.
 func (s *slot) learn() {
-	passed := s.passed.Swap(0)
-	withdrawn := s.withdrawn.Swap(0)
+	passed, withdrawn := drained(&s.passed), drained(&s.withdrawn)
 	if passed <= 0 {
 		return
 	}
@@ -71,11 +70,8 @@ func (s *slot) learn() {
 }
 
 func newCrowd() *crowd {
-	c := &crowd{trim: 1, wanted: 1}
-	for i := range c.slots {
-		c.slots[i].keep.Store(whole)
-		c.slots[i].stranger.Store(true)
-	}
+	c := new(crowd)
+	c.trim, c.wanted = 1, 1
 	return c
 }
 
@@ -118,12 +114,17 @@ func (c *crowd) share(kept float64, sheds func(floor uint32) float64) {
 			g.keeps = max(0, g.keeps-extra*g.keeps/max(keeps, forgotten))
 		}
 	}
+	cut := whole - portion(strangers*c.trim)
 	for i := range c.slots {
 		s := &c.slots[i]
-		if s.load == 0 {
-			s.keep.Store(portion(strangers * c.trim))
+		known := s.load > 0
+		// Most slots stay as they are, and to look takes less than to write.
+		if !known && s.cut.Load() != cut {
+			s.cut.Store(cut)
 		}
-		s.stranger.Store(s.load == 0)
+		if s.known.Load() != known {
+			s.known.Store(known)
+		}
 	}
 	for _, g := range groups {
 		g.keeps *= c.trim
@@ -183,11 +184,11 @@ func (g *group) divide() {
 		level := left / float64(len(g.slots)-i)
 		if s.load > level {
 			for _, above := range g.slots[i:] {
-				above.keep.Store(portion(level / above.load))
+				above.cut.Store(whole - portion(level/above.load))
 			}
 			return
 		}
-		s.keep.Store(whole)
+		s.cut.Store(0)
 		left -= s.load
 	}
 }

@@ -115,9 +115,8 @@ func (t *Throttle) Offer(tenant string, order int, floor float64, cost int64) Ve
 		s.floor.Store(fixed)
 	}
 	sheds, left := t.sheds(place, fixed)
-	keep := s.keep.Load()
-	keep += uint64((1 - left) * float64(whole-keep))
-	if s.stranger.Load() {
+	keep := whole - uint64(left*float64(s.cut.Load()))
+	if !s.known.Load() {
 		// Nobody who is known may be there to say what the floor leaves.
 		keep = max(keep, portion(1-sheds))
 	}
@@ -170,11 +169,19 @@ func (t *Throttle) count(place int, fixed uint32, cost int64) {
 
 // ended returns what was counted in a beat. What was withdrawn after the beat in which it was counted is left to the next one.
 func ended(counter *atomic.Int64) int64 {
-	n := counter.Swap(0)
+	n := drained(counter)
 	if n < 0 {
 		counter.Add(n)
 	}
 	return max(0, n)
+}
+
+// drained takes what was counted. Most counters of a crowd have nothing in a beat, and to look takes less than to write.
+func drained(counter *atomic.Int64) int64 {
+	if counter.Load() == 0 {
+		return 0
+	}
+	return counter.Swap(0)
 }
 
 // placeOf returns the place of an operation, its floor in 1/1024, and the cost that counts.
