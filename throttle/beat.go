@@ -55,7 +55,7 @@ func (t *Throttle) collect(ctx context.Context, now time.Time) beat {
 	latencies := t.latencies
 	t.mu.Unlock()
 	for _, own := range latencies {
-		p99, _ := own.latency.p99(nil)
+		p99, _ := own.latency.p99(nil, latencyBuckets)
 		t.feed(own.name, p99.Seconds(), own.target.Seconds(), true)
 	}
 	b := t.flow.take(now)

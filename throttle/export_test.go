@@ -21,7 +21,7 @@ func ReadMemory(root fs.FS, limit float64) func() (float64, bool) {
 
 // P99 ends a beat of a latency.
 func (l *Latency) P99() time.Duration {
-	p99, _ := l.p99(nil)
+	p99, _ := l.p99(nil, latencyBuckets)
 	return p99
 }
 
@@ -51,7 +51,7 @@ func (t *Throttle) EndWindow(operations uint64, end func()) {
 	for t.flow.completed.Load() < operations {
 		runtime.Gosched()
 	}
-	v.took.p99(nil)
+	v.took.p99(nil, latencyBuckets)
 	v.reset()
 }
 

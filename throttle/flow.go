@@ -50,6 +50,6 @@ type beat struct {
 // take ends a beat.
 func (f *flow) take(now time.Time) beat {
 	b := beat{admitted: f.admitted.Swap(0), completed: f.completed.Swap(0)}
-	b.p99, b.failures = f.voices.take(now.Sub(f.epoch))
+	b.p99, b.failures = f.voices.take(now.Sub(f.epoch), b.completed)
 	return b
 }

@@ -46,9 +46,9 @@ func latencyOf(bucket int) time.Duration {
 }
 
 // p99 ends a beat and returns the 99th percentile of it, of the operations that have ended and of those that have not, by their
-// ages so far: of as many beats, at most five, as have a hundred, and whether that was the last one of these. It returns zero if there were no operations. Two
-// operations alone say nothing.
-func (l *Latency) p99(running func(yield func(age time.Duration, n uint64))) (p99 time.Duration, over bool) {
+// ages so far: of as many beats, at most five, as have a hundred, and whether that was the last one of these. Of the buckets so many count, the shortest durations
+// first. It returns zero if there were no operations. Two operations alone say nothing.
+func (l *Latency) p99(running func(yield func(age time.Duration, n uint64)), counts int) (p99 time.Duration, over bool) {
 	total := uint64(0)
 	for i := range l.counts {
 		l.window[i] += l.counts[i].Swap(0)
@@ -67,11 +67,14 @@ func (l *Latency) p99(running func(yield func(age time.Duration, n uint64))) (p9
 	if over = total >= enough || l.beats >= longestWindow; over {
 		l.window, l.beats = [latencyBuckets]uint32{}, 0
 	}
+	for _, n := range all[counts:] {
+		total -= uint64(n)
+	}
 	if total == 0 {
 		return 0, over
 	}
-	above := 2 * loudest(total, 1-percentile)
-	for i := latencyBuckets - 1; ; i-- {
+	above := max(2, uint64(float64(total)*(1-percentile)))
+	for i := counts - 1; ; i-- {
 		n := uint64(all[i])
 		if n > above || i == 0 {
 			return latencyOf(i), over

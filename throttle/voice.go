@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// voices are what tenants say of the servers by how their operations go. A signal of all tenants must not be what one of them says, nor what two say: their operations
-// may be slow, or fail, because of what they ask for. So of a tenant at most half of what the signal bears counts as late or as failed, and one at least. Where the
-// servers are overloaded everybody is slow, and the bound does not hide it.
+// voices are what tenants say of the servers by how their operations go. A signal of all tenants must not be what few of them say: their operations may be slow, or
+// fail, because of what they ask for. So it takes three voices, and a tenth of those that were heard in the last ten seconds: of fewer nothing counts that is late
+// or failed, and of one it never counts for more than its part of what the signal bears. Where the servers are overloaded everybody is slow, and the rule does not
+// hide it.
 //
 // Tenants share voices by a hash that nobody can foresee: two in one voice are heard as one.
 type voices struct {
@@ -27,6 +28,9 @@ type voices struct {
 	// What follows, and the numbers of each voice that are no atomics, are under mu. failed is how many failures of this window count.
 	mu     sync.Mutex
 	failed uint64
+	// lately is how many have ended, fading, and need how many voices a signal takes.
+	lately float64
+	need   int
 	// swept is the last second that has nothing of the one before it in its place.
 	swept int64
 }
@@ -34,6 +38,22 @@ type voices struct {
 const (
 	voiceSlots   = 1024
 	runningSlots = 64
+	// leastVoices is the least number of voices that a signal takes. It takes one of every oneIn voices that were heard.
+	leastVoices = 3
+	oneIn       = 10
+	// heardFor is for how many seconds a voice is one of those that were heard, and fades what a beat leaves of what they said. After ten beats a tenth is left, and
+	// silence is less than that.
+	heardFor = 10
+	fades    = 0.8
+	silence  = 0.1
+)
+
+// What a voice can say of an operation: that it was near the target or late, that it was late, and that it failed.
+const (
+	saysNear = iota
+	saysLate
+	saysFailed
+	sayings
 )
 
 // voice is what was heard of a tenant.
@@ -41,6 +61,8 @@ type voice struct {
 	// heard is how many of those that ended in this window count as near the target and as late, and failed how many as failures.
 	heard  [2]uint64
 	failed uint64
+	// said is how many of those that ended said what, fading.
+	said said
 	// last is the second after the one in which an operation has begun last, zero if none has.
 	last atomic.Int64
 	// running is how many run by the second in which they began. What never ends leaves it after a minute.
@@ -48,7 +70,7 @@ type voice struct {
 }
 
 func newVoices(seed maphash.Seed, target time.Duration, bears float64) *voices {
-	v := &voices{seed: seed, target: target, bears: bears, near: latencyBuckets, late: latencyBuckets, swept: runningSlots - 1}
+	v := &voices{seed: seed, target: target, bears: bears, near: latencyBuckets, late: latencyBuckets, need: leastVoices, swept: runningSlots - 1}
 	if target <= 0 {
 		return v
 	}
@@ -78,9 +100,15 @@ func (v *voices) of(tenant string) *voice {
 	return &v.all[maphash.String(v.seed, tenant)%voiceSlots]
 }
 
-// loudest is how many of so many operations count of one voice, where the signal bears a share of them. Three voices are heard, and two are not.
-func loudest(operations uint64, bears float64) uint64 {
-	return max(1, uint64(float64(operations)*bears/2))
+// part is how many of so many operations one voice says at most, where the signal bears a share of them. All but one of the voices that it takes say together no more
+// than it bears.
+func (v *voices) part(operations, bears float64) float64 {
+	return operations * bears / float64(v.need-1)
+}
+
+// loudest is the part of a voice in whole operations, and one at least.
+func (v *voices) loudest(operations uint64, bears float64) uint64 {
+	return max(1, uint64(v.part(float64(operations), bears)))
 }
 
 // begin says that an operation of the voice runs since a second.
@@ -91,10 +119,10 @@ func (v *voice) begin(second int64) {
 	v.running[second%runningSlots].Add(1)
 }
 
-// silent reports whether nothing has begun for so long that all places are empty.
-func (v *voice) silent(second int64) bool {
+// silent reports whether nothing has begun for so many seconds.
+func (v *voice) silent(second, seconds int64) bool {
 	last := v.last.Load()
-	return last == 0 || second-last > runningSlots+2
+	return last == 0 || second-last > seconds
 }
 
 // end says at a second that one has ended.
@@ -124,29 +152,62 @@ func (v *voices) hear(one *voice, took time.Duration, failed bool) {
 	// A window may have ended while the operation waited: it counts in the one by which it is judged.
 	ended := v.ended.Add(1)
 	if bounded {
-		if one.heard[class] < loudest(ended, 1-percentile) {
+		one.said.add(class, 1)
+		if one.heard[class] < v.loudest(ended, 1-percentile) {
 			one.heard[class]++
 		} else {
 			took = v.unheard()
 		}
 	}
 	v.took.Observe(took)
-	if failed && one.failed < loudest(ended, v.bears) {
+	if !failed {
+		return
+	}
+	one.said[saysFailed]++
+	if one.failed < v.loudest(ended, v.bears) {
 		one.failed++
 		v.failed++
 	}
 }
 
-// take ends a beat. It returns the percentile of the latency, and the share of failures.
-func (v *voices) take(now time.Duration) (p99 time.Duration, failures float64) {
+// said is how many operations a voice says what of.
+type said [sayings]float64
+
+// add takes in operations of a class. What is late is near as well.
+func (s *said) add(class int, operations float64) {
+	for saying := saysNear; saying <= class; saying++ {
+		s[saying] += operations
+	}
+}
+
+// fade ends a beat.
+func (s *said) fade() {
+	for saying := range s {
+		if s[saying] *= fades; s[saying] < silence {
+			s[saying] = 0
+		}
+	}
+}
+
+// take ends a beat, in which so many operations have ended. It returns the percentile of the latency, and the share of failures, without what too few voices say.
+func (v *voices) take(now time.Duration, completed uint64) (p99 time.Duration, failures float64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.sweep(int64(now / time.Second))
+	v.lately = fades*v.lately + float64(completed)
+	running, broad := v.survey(now)
+	counts := latencyBuckets
+	switch {
+	case !broad[saysNear]:
+		counts = v.near
+	case !broad[saysLate]:
+		counts = v.late
+	default:
+	}
 	ended := v.ended.Load()
-	p99, over := v.took.p99(func(yield func(time.Duration, uint64)) { v.ages(now, ended, yield) })
-	// One tenant alone says nothing, nor do two.
-	if v.failed > 2 {
-		failures = float64(v.failed) / float64(ended)
+	p99, over := v.took.p99(func(yield func(time.Duration, uint64)) { v.ages(now, ended+running, yield) }, counts)
+	if broad[saysFailed] {
+		failures = float64(v.failed) / float64(max(ended, 1))
 	}
 	if over {
 		v.reset()
@@ -163,33 +224,72 @@ func (v *voices) reset() {
 	}
 }
 
-// ages yields what runs by how old it is at least. Of what is late each voice has its bound, the oldest first.
-func (v *voices) ages(now time.Duration, ended uint64, yield func(age time.Duration, n uint64)) {
-	second, part := int64(now/time.Second), now%time.Second
-	oldest := min(second, runningSlots-3)
-	var runs [voiceSlots]uint64
+// survey returns how many operations run, and reports of what is said whether as many voices say it as a signal takes. A voice counts whole if it says its part of
+// what the signal bears, and less if it says less. What ended fades. The mutex is held.
+func (v *voices) survey(now time.Duration) (running uint64, broad [sayings]bool) {
+	second := int64(now / time.Second)
+	heard := 0
+	var all [voiceSlots]said
 	for i := range v.all {
-		for age := int64(1); age <= oldest && !v.all[i].silent(second); age++ {
-			runs[i] += uint64(max(0, v.all[i].running[(second-age)%runningSlots].Load()))
+		one := &v.all[i]
+		all[i] = one.said
+		ran := running
+		one.ages(now, func(age time.Duration, n uint64) {
+			running += n
+			if class, bounded := v.classOf(age); bounded {
+				all[i].add(class, float64(n))
+			}
+		})
+		if running > ran || all[i] != (said{}) || !one.silent(second, heardFor) {
+			heard++
 		}
-		ended += runs[i]
+		one.said.fade()
 	}
-	bound := loudest(ended, 1-percentile)
+	v.need = max(leastVoices, (heard+oneIn-1)/oneIn)
+	operations := v.lately + float64(running)
+	for saying, bears := range [sayings]float64{1 - percentile, 1 - percentile, v.bears} {
+		part, voices := v.part(operations, bears), 0.0
+		for i := range all {
+			if all[i][saying] > 0 {
+				voices += min(1, all[i][saying]/part)
+			}
+		}
+		broad[saying] = voices > float64(v.need-1)
+	}
+	return running, broad
+}
+
+// ages yields what runs by how old it is at least. Of what is near the target or late each voice has its bound in so many operations, the oldest first.
+func (v *voices) ages(now time.Duration, operations uint64, yield func(age time.Duration, n uint64)) {
+	bound := v.loudest(operations, 1-percentile)
 	for i := range v.all {
-		left := [2]uint64{bound - min(bound, v.all[i].heard[0]), bound - min(bound, v.all[i].heard[1])}
-		for age := oldest; age >= 1 && runs[i] > 0; age-- {
-			n := uint64(max(0, v.all[i].running[(second-age)%runningSlots].Load()))
-			// Those that began in that second are at least as old as the second is over.
-			took := time.Duration(age-1)*time.Second + part
-			class, bounded := v.classOf(took)
+		one := &v.all[i]
+		left := [2]uint64{bound - min(bound, one.heard[0]), bound - min(bound, one.heard[1])}
+		one.ages(now, func(age time.Duration, n uint64) {
+			class, bounded := v.classOf(age)
 			if !bounded {
-				yield(took, n)
-				continue
+				yield(age, n)
+				return
 			}
 			heard := min(n, left[class])
 			left[class] -= heard
-			yield(took, heard)
+			yield(age, heard)
 			yield(v.unheard(), n-heard)
+		})
+	}
+}
+
+// ages yields what runs of a voice by how old it is at least, the oldest first.
+func (v *voice) ages(now time.Duration, yield func(age time.Duration, n uint64)) {
+	second, part := int64(now/time.Second), now%time.Second
+	if v.silent(second, runningSlots+2) {
+		// All places are empty.
+		return
+	}
+	for age := min(second, runningSlots-3); age >= 1; age-- {
+		if n := v.running[(second-age)%runningSlots].Load(); n > 0 {
+			// Those that began in that second are at least as old as the second is over.
+			yield(time.Duration(age-1)*time.Second+part, uint64(n))
 		}
 	}
 }

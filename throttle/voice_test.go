@@ -22,7 +22,12 @@ type served struct {
 
 // serve lets operations come for so many seconds, a hundred in each but for those that have no tenant.
 func serve(one *throttle.Throttle, seconds int, operation func(i int) served) {
-	for i := range seconds * 100 {
+	serveAt(one, 100, 0, seconds, operation)
+}
+
+// serveAt lets so many operations come in each second, from one second to another.
+func serveAt(one *throttle.Throttle, rate, from, to int, operation func(i int) served) {
+	for i := from * rate; i < to*rate; i++ {
 		if op := operation(i); op.tenant != "" {
 			one.Offer(op.tenant, 1, 0.1, 1)
 			start := one.Begin(op.tenant)
@@ -30,7 +35,7 @@ func serve(one *throttle.Throttle, seconds int, operation func(i int) served) {
 				time.AfterFunc(op.took, func() { one.End(start, op.fails) })
 			}
 		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
+		time.Sleep(time.Second / time.Duration(rate)) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
 	}
 }
 
@@ -112,7 +117,7 @@ func TestWhatManyTenantsSayIsHeard(t *testing.T) {
 			return served{fmt.Sprint("t", i*7%50), fast, i%10 == 3}
 		},
 		"each has come once, and is slow": func(i int) served {
-			return served{fmt.Sprint("t", i), []time.Duration{fast, slow}[min(1, max(0, i%20-18))], false}
+			return served{fmt.Sprint("t", i), []time.Duration{fast, slow}[min(1, max(0, i%20-16))], false}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -122,11 +127,92 @@ func TestWhatManyTenantsSayIsHeard(t *testing.T) {
 				cfg.Latency, cfg.Errors = 100*time.Millisecond, 0.02
 				one := running(t, cfg)
 				most := 0.0
-				for range 15 {
-					serve(one, 1, operation)
+				for second := range 15 {
+					serveAt(one, 100, second, second+1, operation)
 					most = max(most, one.Status().Shed)
 				}
 				require.Greater(t, most, 0.25)
+			})
+		})
+	}
+}
+
+// few is operations of so many tenants in the place of those of a hundred others, from the tenth second of 200 operations on.
+func few(tenants int, op served, times func(i int) bool) func(i int) served {
+	return func(i int) served {
+		if i >= 10*200 && times(i) {
+			op.tenant = fmt.Sprint("few", i%tenants)
+			return op
+		}
+		return served{tenant: fmt.Sprint("t", i%100), took: fast}
+	}
+}
+
+func TestFewTenantsAreNotTheSignalOfAll(t *testing.T) {
+	t.Parallel()
+	for name, operation := range map[string]func(i int) served{
+		"that ask for what takes 30 s, twice each": few(3, served{took: 30 * time.Second}, func(i int) bool { return i < 12*200 && i%200 < 3 }),
+		"that ask for what is slow, each second":   few(3, served{took: 5 * time.Second}, func(i int) bool { return i%200 < 3 }),
+		"that ask for what fails":                  few(5, served{took: fast, fails: true}, func(i int) bool { return i%4 == 0 }),
+		"that ask for what hangs, for half of all": few(3, served{took: time.Hour}, func(i int) bool { return i%2 == 0 }),
+		"beside one in 250 that is slow": func(i int) served {
+			if i%250 == 249 {
+				return served{tenant: fmt.Sprint("t", i/250%100), took: slow}
+			}
+			return few(3, served{took: slow}, func(i int) bool { return i%10 == 0 })(i)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := quiet(throttle.NewMemory(nil))
+				cfg.Latency, cfg.Errors = 200*time.Millisecond, 0.02
+				one := running(t, cfg)
+				for second := range 60 {
+					serveAt(one, 200, second, second+1, operation)
+					require.Zero(t, one.Status().Shed, "in second %d", second)
+				}
+			})
+		})
+	}
+}
+
+func TestFewTenantsDoNotKeepTheShareFromComingBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := quiet(throttle.NewMemory(nil))
+		cfg.Latency = 200 * time.Millisecond
+		one := running(t, cfg)
+		stop := pressed(t, one, over(4))
+		nearly := few(3, served{took: 190 * time.Millisecond}, func(i int) bool { return i%10 < 3 })
+		serveAt(one, 200, 0, 15, nearly)
+		require.Greater(t, one.Status().Shed, 0.7)
+		stop()
+		serveAt(one, 200, 15, 100, nearly)
+		require.Zero(t, one.Status().Shed)
+	})
+}
+
+func TestAnOverloadIsHeardSoonThoughTrafficIsLow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ tenants, rate int }{
+		"100 tenants and 20 operations a second":  {100, 20},
+		"1000 tenants and 20 operations a second": {1000, 20},
+		"1000 tenants and 200":                    {1000, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := quiet(throttle.NewMemory(nil))
+				cfg.Latency = 200 * time.Millisecond
+				one := running(t, cfg)
+				took := fast
+				operation := func(i int) served { return served{tenant: fmt.Sprint("t", i*7%c.tenants), took: took} }
+				serveAt(one, c.rate, 0, 20, operation)
+				require.Zero(t, one.Status().Shed)
+				took = slow
+				serveAt(one, c.rate, 20, 23, operation)
+				require.Positive(t, one.Status().Shed)
 			})
 		})
 	}
