@@ -57,14 +57,17 @@ func TestInstancesSayWhichRevisionOfAFeedTheyServe(t *testing.T) {
 	}
 }
 
-// entry returns what an instance writes.
-func entry(t *testing.T, a report.Activity) string {
+// entry returns what an instance writes, with so many empty blocks before it.
+func entry(t *testing.T, a report.Activity, blocks int) string {
 	t.Helper()
 	text, err := json.Marshal(a)
 	require.NoError(t, err)
 	var packed bytes.Buffer
 	packer, err := flate.NewWriter(&packed, flate.BestSpeed)
 	require.NoError(t, err)
+	for range blocks {
+		require.NoError(t, packer.Flush())
+	}
 	_, err = packer.Write(text)
 	require.NoError(t, err)
 	require.NoError(t, packer.Close())
@@ -84,7 +87,7 @@ func TestTheClockOfTheRedisSaysWhoIsGone(t *testing.T) {
 	}{{"silent", 12 * time.Second, year}, {"alive", 2 * time.Second, -year}} {
 		a := report.Activity{Version: report.Version, Instance: one.name, Run: "1", To: now.Add(one.clock)}
 		id := fmt.Sprint(now.Add(-one.ago).UnixMilli())
-		require.NoError(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: activity, ID: id, Values: []any{"activity", entry(t, a)}}).Err())
+		require.NoError(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: activity, ID: id, Values: []any{"activity", entry(t, a, 0)}}).Err())
 	}
 	all, err := reader(t, client).Summary(t.Context(), time.Minute)
 	require.NoError(t, err)
@@ -105,13 +108,14 @@ func TestWhateverStandsInTheStreamItsReaderIsBounded(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
-	good := entry(t, report.Activity{Version: report.Version, Instance: "good", Run: "1"})
-	large := entry(t, report.Activity{Version: report.Version, Instance: "large", Run: strings.Repeat("r", 1<<20)})
-	add(good, strings.Repeat("x", 1<<20), large, entry(t, report.Activity{Version: report.Version, Instance: "a\x00b"}))
+	good := entry(t, report.Activity{Version: report.Version, Instance: "good", Run: "1"}, 0)
+	large := entry(t, report.Activity{Version: report.Version, Instance: "large", Run: strings.Repeat("r", 1<<20)}, 0)
+	add(good, strings.Repeat("x", 1<<20), large, entry(t, report.Activity{Version: report.Version, Instance: "a\x00b"}, 0),
+		entry(t, report.Activity{Version: report.Version, Instance: "blocks"}, 1<<13))
 	r := reader(t, client)
 	all, err := r.Summary(t.Context(), 0)
 	require.NoError(t, err)
-	require.Equal(t, []any{1, 3}, []any{len(all.Instances), all.Unreadable})
+	require.Equal(t, []any{1, 4}, []any{len(all.Instances), all.Unreadable})
 
 	const most = 1 << 15
 	many := make([]string, 1<<11)
