@@ -1,7 +1,6 @@
 package redisstream
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 )
 
 // fields are those of an entry, as add.lua has them: each entry has all, in this order, which takes a Redis the least memory.
@@ -74,13 +74,9 @@ func ConsumerACLRules(namespace string) ([]string, error) {
 }
 
 func rules(namespace string, rules []string, commands ...string) ([]string, error) {
-	prefix, err := prefixOf(cmp.Or(namespace, "main"))
-	if err != nil {
+	place := redisplace.Place{Namespace: namespace}
+	if err := place.CompleteNamespace("redisstream"); err != nil {
 		return nil, err
 	}
-	rules = append(rules, "~"+prefix+"*")
-	for _, command := range commands {
-		rules = append(rules, "+"+command)
-	}
-	return rules, nil
+	return redisplace.Rules(append(rules, "~"+place.Key("stream:*")), commands...), nil
 }

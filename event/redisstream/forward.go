@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 )
 
 // ForwardConfig says what [Forward] brings where. The zero value is the default in each field but Client, Topic and Sink. Every mistake in it is
@@ -56,25 +57,22 @@ type forwarder struct {
 // has stored it. What the sink never takes is logged and passed over. Of a group one Forward runs at a time; two lose nothing, and send
 // events twice. While the Redis or the broker is away it tries again.
 func Forward(ctx context.Context, cfg ForwardConfig) error {
-	cfg.Namespace, cfg.Group = cmp.Or(cfg.Namespace, "main"), cmp.Or(cfg.Group, "forward")
+	cfg.Group = cmp.Or(cfg.Group, "forward")
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	var errs []error
-	if cfg.Client == nil {
-		errs = append(errs, errors.New("redisstream: ForwardConfig.Client is nil: set the result of redisclient.Open"))
-	}
+	place := redisplace.Place{Client: cfg.Client, Namespace: cfg.Namespace}
+	errs := []error{place.Complete("redisstream")}
 	if cfg.Sink == nil {
 		errs = append(errs, errors.New("redisstream: ForwardConfig.Sink is nil: set that of another broker"))
 	}
 	if err := stream.CheckTopic(cfg.Topic); err != nil {
 		errs = append(errs, fmt.Errorf("redisstream: ForwardConfig.Topic: %w", err))
 	}
-	prefix, err := prefixOf(cfg.Namespace)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	f := &forwarder{ForwardConfig: cfg, key: prefix + cfg.Topic, from: "0"}
+	f := &forwarder{ForwardConfig: cfg, key: place.Key("stream:" + cfg.Topic), from: "0"}
 	wait := forwardPoll
 	for ctx.Err() == nil {
 		busy, err := f.step(ctx)

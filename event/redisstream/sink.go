@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 )
 
 // Config says where a [Sink] brings events. The zero value is the default in each field but Client. Every mistake in it is reported, all at once.
@@ -59,16 +59,11 @@ var addScript = redis.NewScript(addSource)
 
 // New returns the sink of a Redis. It does not connect. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Sink, error) {
-	cfg.Namespace = cmp.Or(cfg.Namespace, "main")
+	place := redisplace.Place{Client: cfg.Client, Namespace: cfg.Namespace}
+	errs := []error{place.Complete("redisstream")}
 	cfg.MaxEntries = cmp.Or(cfg.MaxEntries, defaultEntries)
 	cfg.MaxAge = cmp.Or(cfg.MaxAge, defaultAge)
 	cfg.MaxEvent = cmp.Or(cfg.MaxEvent, defaultEvent)
-	var errs []error
-	if cfg.Client == nil {
-		errs = append(errs, errors.New("redisstream: Config.Client is nil: set the result of redisclient.Open"))
-	}
-	prefix, err := prefixOf(cfg.Namespace)
-	errs = append(errs, err)
 	if cfg.MaxEntries < minEntries || cfg.MaxEntries > maxEntries {
 		errs = append(errs, fmt.Errorf("redisstream: Config.MaxEntries is %d: write %d to %d, or 0 for %d", cfg.MaxEntries, minEntries, maxEntries, defaultEntries))
 	}
@@ -81,16 +76,7 @@ func New(cfg Config) (*Sink, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Sink{cfg, prefix}, nil
-}
-
-// prefixOf is what the keys of streams begin with.
-func prefixOf(namespace string) (string, error) {
-	// A namespace is judged as that of budgets is.
-	if _, err := bucket.ACLRules(namespace, false); err != nil {
-		return "", fmt.Errorf("redisstream: Config.Namespace: %w", err)
-	}
-	return "rl:" + namespace + ":stream:", nil
+	return &Sink{cfg, place.Key("stream:")}, nil
 }
 
 // Key returns the key of the stream of a topic. An empty namespace means main.
@@ -187,8 +173,7 @@ func chunkOf(batch []stream.Envelope, wanted []int) int {
 
 // add stores some of a batch, or none of them.
 func (s *Sink) add(ctx context.Context, topic string, batch []stream.Envelope, wanted []int) error {
-	// A client for budgets gives a call a tenth of a second unless it has a deadline.
-	ctx, cancel := context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	if err := addScript.Run(ctx, s.cfg.Client, []string{s.prefix + topic}, s.arguments(batch, wanted)...).Err(); err != nil {
 		return fmt.Errorf("redisstream: %w", err)

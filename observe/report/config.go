@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 )
 
 // Place is the Redis and the namespace of what instances write. The zero value is the default in each field but Client.
@@ -44,25 +43,15 @@ type Config struct {
 	MeterProvider metric.MeterProvider
 }
 
-func (p Place) withDefaults() Place {
-	p.Namespace = cmp.Or(p.Namespace, "main")
-	return p
-}
-
-func (p *Place) validate() error {
-	var errs []error
-	if p.Client == nil {
-		errs = append(errs, errors.New("report: Client is nil: set the result of redisclient.Open"))
-	}
-	// A name is judged as a namespace of budgets is.
-	if _, err := bucket.ACLRules(p.Namespace, false); err != nil {
-		errs = append(errs, fmt.Errorf("report: Namespace: %w", err))
-	}
-	return errors.Join(errs...)
+// complete puts the defaults in, and returns everything that is wrong.
+func (p *Place) complete() error {
+	place := redisplace.Place(*p)
+	err := place.Complete("report")
+	*p = Place(place)
+	return err
 }
 
 func (c Config) withDefaults() Config {
-	c.Place = c.Place.withDefaults()
 	c.Instance = cmp.Or(c.Instance, InstanceName())
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -71,7 +60,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c *Config) validate() error {
-	errs := []error{c.Place.validate()}
+	errs := []error{c.complete()}
 	if err := CheckInstanceName(c.Instance); err != nil {
 		errs = append(errs, fmt.Errorf("report: Config.Instance: %w", err))
 	}
@@ -86,18 +75,14 @@ func (c *Config) validate() error {
 //	rl:NAMESPACE:activity   what instances have counted and sampled, one entry for a second of an instance
 func (p *Place) activityKey() string { return "rl:" + p.Namespace + ":activity" }
 
-// bounded gives a call a deadline. Without one clients for budgets give it a tenth of a second.
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
-}
-
 // ACLRules returns the least rights in Redis with which everything in this package works, as rules for ACL SETUSER that are added to those of
 // bucket.ACLRules. An empty namespace means main. The error is that of a namespace that [Start] refuses.
 func ACLRules(namespace string) ([]string, error) {
-	place := Place{Namespace: namespace}.withDefaults()
-	rules, err := redisstream.ACLRules(place.Namespace)
-	if err != nil {
-		return nil, fmt.Errorf("report: %w", err)
+	at := redisplace.Place{Namespace: namespace}
+	if err := at.CompleteNamespace("report"); err != nil {
+		return nil, err
 	}
-	return append(rules, "~"+place.activityKey(), "~rl:"+place.Namespace+":refused:*", "+xrange", "+xrevrange", "+hset"), nil
+	rules, err := redisstream.ACLRules(at.Namespace)
+	place := Place(at)
+	return redisplace.Rules(append(rules, "~"+place.activityKey(), "~rl:"+place.Namespace+":refused:*"), "xrange", "xrevrange", "hset"), err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 )
 
 //go:embed refusal.lua
@@ -26,7 +27,6 @@ var activitySource string
 var (
 	refusalScript  = redis.NewScript(refusalSource)
 	activityScript = redis.NewScript(activitySource)
-	timeScript     = redis.NewScript(`return redis.call('TIME')[1]`)
 )
 
 const (
@@ -52,8 +52,7 @@ type Reader struct{ place Place }
 
 // NewReader returns a reader. It does not connect. The error has everything that is wrong with the place.
 func NewReader(place Place) (*Reader, error) {
-	place = place.withDefaults()
-	if err := place.validate(); err != nil {
+	if err := place.complete(); err != nil {
 		return nil, err
 	}
 	return &Reader{place}, nil
@@ -65,7 +64,7 @@ func (r *Reader) Refusal(ctx context.Context, id string) (*Refusal, error) {
 	if id == "" || len(id) > maxID {
 		return nil, ErrNotFound
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	key := redisstream.Key(r.place.Namespace, stream.DefaultDenials)
 	from := "+"
@@ -145,15 +144,14 @@ func activityOf(id, text string) (a Activity, err error) {
 
 // page reads some entries: of each its id and its text.
 func (r *Reader) page(ctx context.Context, from string) ([]string, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	return activityScript.Run(ctx, r.place.Client, []string{r.place.activityKey()}, from, page, maxActivity).StringSlice()
 }
 
 // now is the time of the Redis.
 func (r *Reader) now(ctx context.Context) (time.Time, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
-	seconds, err := timeScript.Run(ctx, r.place.Client, []string{r.place.activityKey()}).Int64()
-	return time.Unix(seconds, 0), err
+	return redisplace.Now(ctx, r.place.Client, r.place.activityKey())
 }

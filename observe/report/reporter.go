@@ -14,7 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/redisrun"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
@@ -71,7 +71,7 @@ func Start(cfg Config) (*Reporter, error) {
 		return nil, err
 	}
 	r := &Reporter{
-		cfg: cfg, run: redisrun.New(), names: names{cfg.Key, cfg.Users}, pending: newPending(), told: new(told), from: time.Now(),
+		cfg: cfg, run: redisplace.NewRun(), names: names{cfg.Key, cfg.Users}, pending: newPending(), told: new(told), from: time.Now(),
 		encoder: stream.NewEncoder(cfg.Namespace, cfg.Instance, stream.Topics{}),
 	}
 	r.counter = newCounter(r.names)
@@ -155,7 +155,7 @@ func (r *Reporter) tick(ctx context.Context, last bool) {
 
 // write sends everything in one pipeline. last says that the instance ends.
 func (r *Reporter) write(ctx context.Context, now time.Time, last bool) error {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	pipe := r.cfg.Client.Pipeline()
 	r.encode()

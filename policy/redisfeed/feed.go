@@ -2,7 +2,6 @@ package redisfeed
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // What scripts of Redis can compute.
 	_ "embed"
@@ -16,7 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/subscription"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -78,12 +77,9 @@ var newestScript = redis.NewScript(newestSource)
 
 // New returns the feed of a Redis. It does not connect. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Feed, error) {
-	cfg.Namespace, cfg.Name = cmp.Or(cfg.Namespace, "main"), cmp.Or(cfg.Name, "main")
-	var errs []error
-	if cfg.Client == nil {
-		errs = append(errs, errors.New("redisfeed: Config.Client is nil: set the result of redisclient.Open"))
-	}
-	keys, err := keysOf(cfg.Namespace, cfg.Name)
+	place := redisplace.Place{Client: cfg.Client, Namespace: cfg.Namespace}
+	errs := []error{place.Complete("redisfeed")}
+	key, err := keyOf(&place, cfg.Name)
 	errs = append(errs, err)
 	if cfg.MaxDocument < 0 || cfg.MaxDocument > tiers.MaxDocument {
 		errs = append(errs, fmt.Errorf("redisfeed: Config.MaxDocument is %d: write at most %d, or 0 for %d",
@@ -93,31 +89,17 @@ func New(cfg Config) (*Feed, error) {
 		return nil, err
 	}
 	return &Feed{
-		maxDocument: cfg.MaxDocument, client: cfg.Client, scripted: readsReplicas(cfg.Client), revision: keys, hint: keys + ":hint",
+		maxDocument: cfg.MaxDocument, client: cfg.Client, scripted: readsReplicas(cfg.Client), revision: key, hint: key + ":hint",
 	}, nil
 }
 
-// bounded gives a call a deadline, without which clients for budgets give it a tenth of a second. One that the caller has
-// set holds if it is sooner.
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
-}
-
-// keysOf is the key of the revision:
+// keyOf is the key of the revision:
 //
 //	rl:NAMESPACE:policy:{NAME}
 //
 // The channel of hints is rl:NAMESPACE:policy:{NAME}:hint.
-func keysOf(namespace, name string) (string, error) {
-	// A name is judged as a namespace is.
-	_, err := bucket.ACLRules(namespace, false)
-	if err != nil {
-		err = fmt.Errorf("redisfeed: Config.Namespace: %w", err)
-	}
-	if _, wrong := bucket.ACLRules(name, false); wrong != nil {
-		err = errors.Join(err, fmt.Errorf("redisfeed: Config.Name %.80q: 1 to 64 characters of A-Z a-z 0-9 _ . - fit", name))
-	}
-	return "rl:" + namespace + ":policy:{" + name + "}", err
+func keyOf(place *redisplace.Place, name string) (string, error) {
+	return place.Named("redisfeed", "policy", name)
 }
 
 // String returns the key of the revision.
@@ -125,7 +107,7 @@ func (f *Feed) String() string { return f.revision }
 
 // Newest implements policy.Feed. It asks the master, in one call if the follower has the newest revision, else in two at most.
 func (f *Feed) Newest(ctx context.Context, have policy.Head) (*policy.Revision, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	if same, err := f.compare(ctx, have); same || err != nil {
 		return nil, err
@@ -219,15 +201,12 @@ func (f *Feed) Hints(ctx context.Context, wake func()) error {
 // ACLRules returns the least rights in Redis with which everything in this package works, as rules for ACL SETUSER that are
 // added to those of bucket.ACLRules. Empty names mean main. The error is that of names which [New] refuses.
 func ACLRules(namespace, name string) ([]string, error) {
-	keys, err := keysOf(cmp.Or(namespace, "main"), cmp.Or(name, "main"))
-	if err != nil {
+	place := redisplace.Place{Namespace: namespace}
+	wrong := place.CompleteNamespace("redisfeed")
+	key, err := keyOf(&place, name)
+	if err := errors.Join(wrong, err); err != nil {
 		return nil, err
 	}
-	rules := []string{"~" + keys, "&" + keys + ":hint"}
-	for _, command := range [...]string{
-		"evalsha", "eval", "ping", "subscribe", "unsubscribe", "publish", "hexists", "hmget", "hstrlen", "hset", "del",
-	} {
-		rules = append(rules, "+"+command)
-	}
-	return rules, nil
+	return redisplace.Rules([]string{"~" + key, "&" + key + ":hint"},
+		"evalsha", "eval", "ping", "subscribe", "unsubscribe", "publish", "hexists", "hmget", "hstrlen", "hset", "del"), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -45,7 +46,7 @@ func (f *Feed) raise(ctx context.Context, r *policy.Revision, expected string) (
 	if !r.Published.IsZero() {
 		published = r.Published.UnixMilli()
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	reply, err := publishScript.Run(ctx, f.client, []string{f.revision},
 		expected, r.Number, r.Hash.String(), r.Document, r.Author, r.Reason, published, r.Signature, f.hint).Slice()

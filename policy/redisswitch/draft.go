@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -123,7 +124,7 @@ func (d *Draft) Write(ctx context.Context) error {
 	if len(text) > maxValue {
 		return ErrTooMany
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	n, err := writeScript.Run(ctx, d.cfg.Client, []string{d.cfg.key()},
 		d.digest, maxValue, text, (2 * Longest).Milliseconds(), d.cfg.channel()).Int()
@@ -155,7 +156,7 @@ type read struct {
 
 // read reads what has changed since a digest.
 func (c *Config) read(ctx context.Context, since string) (*read, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	asked := time.Now()
 	reply, err := readScript.Run(ctx, c.Client, []string{c.key()}, since, maxValue).StringSlice()

@@ -49,7 +49,7 @@ const (
 )
 
 func (c *FollowerConfig) validate() error {
-	errs := []error{c.Config.validate()}
+	errs := []error{c.complete()}
 	if c.Switch == nil {
 		errs = append(errs, errors.New("redisswitch: FollowerConfig.Switch is nil: set the result of tiers.NewModeSwitch"))
 	}
@@ -82,7 +82,6 @@ type Follower struct {
 // Follow begins to apply what the Redis has. It waits for nothing: until the Redis has answered no switch is in force. The error has everything
 // that is wrong with the configuration.
 func Follow(cfg FollowerConfig) (*Follower, error) {
-	cfg.Config = cfg.withDefaults()
 	cfg.Interval = cmp.Or(cfg.Interval, defaultInterval)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

@@ -14,8 +14,7 @@ type Switches struct{ cfg Config }
 
 // New returns the switches of a Redis. It does not connect. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Switches, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
 	return &Switches{cfg}, nil

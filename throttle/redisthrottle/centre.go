@@ -1,7 +1,6 @@
 package redisthrottle
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 	"github.com/gqlgen-ratelimit/ratelimit/throttle"
 )
 
@@ -46,23 +45,18 @@ var _ throttle.Centre = (*Centre)(nil)
 
 // New returns the centre of a namespace. Nothing is connected for that.
 func New(cfg Config) (*Centre, error) {
-	cfg.Namespace = cmp.Or(cfg.Namespace, "main")
-	if err := cfg.validate(); err != nil {
+	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
 	return &Centre{client: cfg.Client, key: cfg.key(), script: exchangeScript}, nil
 }
 
-func (c *Config) validate() error {
-	var errs []error
-	if c.Client == nil {
-		errs = append(errs, errors.New("redisthrottle: Config.Client is nil: set the result of redisclient.Open"))
-	}
-	// A name is judged as a namespace of budgets is.
-	if _, err := bucket.ACLRules(c.Namespace, false); err != nil {
-		errs = append(errs, fmt.Errorf("redisthrottle: Config.Namespace: %w", err))
-	}
-	return errors.Join(errs...)
+// complete puts the defaults in, and returns everything that is wrong.
+func (c *Config) complete() error {
+	place := redisplace.Place(*c)
+	err := place.Complete("redisthrottle")
+	*c = Config(place)
+	return err
 }
 
 func (c *Config) key() string { return "rl:" + c.Namespace + ":throttle" }
@@ -134,13 +128,10 @@ func (c *Centre) Leave(ctx context.Context, instance string) error {
 // ACLRules returns the least rights in Redis with which everything in this package works, as rules for ACL SETUSER that are added to those
 // of bucket.ACLRules. An empty namespace means main. The error is that of one that [New] refuses.
 func ACLRules(namespace string) ([]string, error) {
-	cfg := Config{Namespace: cmp.Or(namespace, "main")}
-	if _, err := bucket.ACLRules(cfg.Namespace, false); err != nil {
-		return nil, fmt.Errorf("redisthrottle: %w", err)
+	place := redisplace.Place{Namespace: namespace}
+	if err := place.CompleteNamespace("redisthrottle"); err != nil {
+		return nil, err
 	}
-	rules := []string{"~" + cfg.key()}
-	for _, command := range []string{"evalsha", "eval", "time", "hget", "hgetall", "hexists", "hlen", "hset", "hdel", "pexpire"} {
-		rules = append(rules, "+"+command)
-	}
-	return rules, nil
+	cfg := Config(place)
+	return redisplace.Rules([]string{"~" + cfg.key()}, "evalsha", "eval", "time", "hget", "hgetall", "hexists", "hlen", "hset", "hdel", "pexpire"), nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/redisrun"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
@@ -29,8 +29,7 @@ var _ usage.Source = (*Reader)(nil)
 // NewReader returns a reader. store is that of the same Redis and namespace, where counts are read. It does not connect. The error has everything that is
 // wrong with the configuration.
 func NewReader(cfg Config, store bucket.UsageStore) (*Reader, error) {
-	cfg = cfg.withDefaults()
-	err := cfg.validate()
+	err := cfg.complete()
 	if store == nil {
 		err = fmt.Errorf("%w\nredisusage: the store is nil: give the result of bucket.NewRedis", err)
 	}
@@ -42,9 +41,9 @@ func NewReader(cfg Config, store bucket.UsageStore) (*Reader, error) {
 
 // Now implements [usage.Source]: it is the time of a server that has keys of the namespace.
 func (r *Reader) Now(ctx context.Context) (time.Time, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
-	now, err := redisrun.Now(ctx, r.cfg.Client, r.cfg.prefix())
+	now, err := redisplace.Now(ctx, r.cfg.Client, r.cfg.prefix())
 	if err != nil {
 		return time.Time{}, fmt.Errorf("redisusage: %w", err)
 	}
@@ -68,7 +67,7 @@ func readCursor(cursor string, nodes int) (node int, inside uint64, err error) {
 
 // Found implements [usage.Source].
 func (r *Reader) Found(ctx context.Context, cursor string) (found []bucket.UsageFound, next string, err error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	nodes, err := r.nodes(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package redisusage
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/gqlgen-ratelimit/ratelimit/internal/redisrun"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
@@ -29,9 +30,9 @@ const (
 )
 
 // AppendRefusals adds commands to a pipeline that store what a run of an instance has refused, where a collector reads it. The run has a name
-// of redisrun.New. Numbers are absolute: a command may be sent again. An empty namespace means main.
+// of redisplace.NewRun. Numbers are absolute: a command may be sent again. An empty namespace means main.
 func AppendRefusals(ctx context.Context, pipe redis.Pipeliner, namespace, run string, all []usage.Refused) {
-	cfg := Config{Namespace: namespace}.withDefaults()
+	cfg := Config{Namespace: cmp.Or(namespace, "main")}
 	fields := make(map[time.Time][]any)
 	for i := range all {
 		r := &all[i]
@@ -58,7 +59,7 @@ func readRefused(field, value string, hour time.Time) (r usage.Refused, ok bool)
 	run, rest, _ := strings.Cut(field, ":")
 	digits, names, _ := strings.Cut(rest, ":")
 	length, err := strconv.ParseUint(digits, 10, 16)
-	if err != nil || int(length) > len(names) || !redisrun.Valid(run) {
+	if err != nil || int(length) > len(names) || !redisplace.ValidRun(run) {
 		return r, false
 	}
 	n, err := strconv.ParseUint(value, 10, 63)
@@ -74,7 +75,7 @@ func (r *Reader) Refused(ctx context.Context, hour time.Time, cursor string) (re
 			return nil, "", usage.ErrCursor
 		}
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	page, err := pageScript.Run(ctx, r.cfg.Client, []string{r.cfg.refused(hour)}, at, pageFields, maxField, maxDigits).StringSlice()
 	if err != nil || len(page) == 0 {

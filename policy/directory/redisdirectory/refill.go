@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 )
 
@@ -43,7 +44,7 @@ func (s *Source) Refill(ctx context.Context, records iter.Seq2[directory.Record,
 	var args []any
 	size, count := 0, 0
 	flush := func() (free bool, err error) {
-		ctx, cancel := bounded(ctx)
+		ctx, cancel := redisplace.Bounded(ctx)
 		defer cancel()
 		free, err = refillScript.Run(ctx, s.client, []string{s.keys[0], kept}, args...).Bool()
 		args, size = nil, 0
@@ -86,7 +87,7 @@ func (s *Source) Refill(ctx context.Context, records iter.Seq2[directory.Record,
 
 // refilled makes what was kept the directory.
 func (s *Source) refilled(ctx context.Context, kept string, count int) (written int, _ error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	const done, lost = 1, 2
 	reply, err := refilledScript.Run(ctx, s.client, append(s.keys[:len(s.keys):len(s.keys)], kept), rand.Text(), count).Int()

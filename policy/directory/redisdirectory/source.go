@@ -6,7 +6,6 @@
 package redisdirectory
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -16,7 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -63,11 +62,10 @@ var (
 
 // New returns the records of a Redis. It does not connect. The error has everything that is wrong with the configuration.
 func New(cfg Config) (*Source, error) {
-	keys, err := keysOf(cmp.Or(cfg.Namespace, "main"), cmp.Or(cfg.Name, "main"))
-	if cfg.Client == nil {
-		err = errors.Join(errors.New("redisdirectory: Config.Client is nil: set the result of redisclient.Open"), err)
-	}
-	if err != nil {
+	place := redisplace.Place{Client: cfg.Client, Namespace: cfg.Namespace}
+	wrong := place.Complete("redisdirectory")
+	keys, err := keysOf(&place, cfg.Name)
+	if err := errors.Join(wrong, err); err != nil {
 		return nil, err
 	}
 	return &Source{client: cfg.Client, keys: []string{keys, keys + ":records", keys + ":changes"}}, nil
@@ -79,30 +77,16 @@ func New(cfg Config) (*Source, error) {
 //	rl:NAMESPACE:directory:{NAME}:records  of each tenant its record
 //	rl:NAMESPACE:directory:{NAME}:changes  of each tenant the revision of its last change
 //	rl:NAMESPACE:directory:{NAME}:refill:ID  records that are there at once when all have come
-func keysOf(namespace, name string) (string, error) {
-	// A name is judged as a namespace is.
-	_, err := bucket.ACLRules(namespace, false)
-	if err != nil {
-		err = fmt.Errorf("redisdirectory: Config.Namespace: %w", err)
-	}
-	if _, wrong := bucket.ACLRules(name, false); wrong != nil {
-		err = errors.Join(err, fmt.Errorf("redisdirectory: Config.Name %.80q: 1 to 64 characters of A-Z a-z 0-9 _ . - fit", name))
-	}
-	return "rl:" + namespace + ":directory:{" + name + "}", err
+func keysOf(place *redisplace.Place, name string) (string, error) {
+	return place.Named("redisdirectory", "directory", name)
 }
 
 // String returns what the keys begin with.
 func (s *Source) String() string { return s.keys[0] }
 
-// bounded gives a call a deadline, without which clients for budgets give it a tenth of a second. One that the caller has
-// set holds if it is sooner.
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
-}
-
 // run calls a script. The error is that of the call, or of a reply that is none.
 func (s *Source) run(ctx context.Context, script *redis.Script, least int, args ...any) ([]string, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := redisplace.Bounded(ctx)
 	defer cancel()
 	reply, err := script.Run(ctx, s.client, s.keys, args...).StringSlice()
 	if err != nil {
@@ -184,16 +168,13 @@ func (s *Source) Put(ctx context.Context, tenant string, document []byte, expect
 // ACLRules returns the least rights in Redis with which everything in this package works, as rules for ACL SETUSER that are
 // added to those of bucket.ACLRules. Empty names mean main. The error is that of names which [New] refuses.
 func ACLRules(namespace, name string) ([]string, error) {
-	keys, err := keysOf(cmp.Or(namespace, "main"), cmp.Or(name, "main"))
-	if err != nil {
+	place := redisplace.Place{Namespace: namespace}
+	wrong := place.CompleteNamespace("redisdirectory")
+	keys, err := keysOf(&place, name)
+	if err := errors.Join(wrong, err); err != nil {
 		return nil, err
 	}
-	rules := []string{"~" + keys + "*"}
-	for _, command := range [...]string{
+	return redisplace.Rules([]string{"~" + keys + "*"},
 		"evalsha", "eval", "hmget", "hget", "hset", "hdel", "hstrlen", "exists", "hincrby", "zadd", "zcard", "zrangebyscore",
-		"zrange", "zremrangebyrank", "hlen", "pexpire", "persist", "rename", "del",
-	} {
-		rules = append(rules, "+"+command)
-	}
-	return rules, nil
+		"zrange", "zremrangebyrank", "hlen", "pexpire", "persist", "rename", "del"), nil
 }

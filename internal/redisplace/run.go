@@ -1,5 +1,4 @@
-// Package redisrun names a run of an instance that writes into a Redis.
-package redisrun
+package redisplace
 
 import (
 	"context"
@@ -14,8 +13,8 @@ import (
 
 var timeScript = redis.NewScript(`return redis.call('TIME')`)
 
-// New returns the name of another run: 16 hexadecimal digits.
-func New() string {
+// NewRun returns the name of another run: 16 hexadecimal digits.
+func NewRun() string {
 	var run [8]byte
 	// It never fails.
 	_, _ = rand.Read(run[:])
@@ -40,8 +39,8 @@ func Now(ctx context.Context, client redis.UniversalClient, key string) (time.Ti
 	return time.Unix(numbers[0], numbers[1]*int64(time.Microsecond)), nil
 }
 
-// Valid reports whether a text can be the name of a run.
-func Valid(run string) bool {
+// ValidRun reports whether a text can be the name of a run.
+func ValidRun(run string) bool {
 	_, err := hex.DecodeString(run)
 	return err == nil && len(run) == 16
 }
