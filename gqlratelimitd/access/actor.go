@@ -37,6 +37,8 @@ type Actor struct {
 	// Token is the ID of the token that the actor has come in with, and Apart is its [Token.Apart]. Both are empty where it is no token of ours.
 	Token string
 	Apart bool
+	// Root is the [Token.Root] of that token. It is empty where Token is.
+	Root string
 	// Until is when that token ends. What is issued with it ends no later.
 	Until time.Time
 	// Roles are what the actor is.
@@ -73,6 +75,11 @@ func (a Actor) Person() string {
 	}
 	// A space is in no URL and in no name of ours, so that no two pairs are one text.
 	return a.Issuer + " " + a.Subject
+}
+
+// program reports whether the actor is a token of somebody else's, who answers for it.
+func (a *Actor) program() bool {
+	return a.Method == MethodToken && a.Owner != "" && !a.Apart
 }
 
 // Confined reports whether the actor has to do with some tenants only.

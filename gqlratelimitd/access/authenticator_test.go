@@ -117,7 +117,7 @@ func TestATokenIsAnActor(t *testing.T) {
 	actor, err := d.enter(text)
 	require.NoError(t, err)
 	require.Equal(t, access.Actor{
-		Subject: "deploy#" + token.ID, Issuer: access.LocalIssuer, Method: access.MethodToken, Owner: ada.Person(), Token: token.ID, Apart: true, Until: token.Expires,
+		Subject: "deploy#" + token.ID, Issuer: access.LocalIssuer, Method: access.MethodToken, Owner: ada.Person(), Token: token.ID, Root: token.ID, Apart: true, Until: token.Expires,
 		Roles: []access.Role{access.Admin}, Tenants: []string{"acme"}, Address: netip.MustParseAddr("192.0.2.1"), Agent: "test/1",
 	}, actor)
 	_, err = d.Authenticate(request("bearer   " + text + " "))

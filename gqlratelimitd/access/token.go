@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -33,8 +34,10 @@ const (
 	BootstrapLife = time.Hour
 	// UsedEvery is how exactly it is known when a token was used last: a use is noted once in that time.
 	UsedEvery = 10 * time.Minute
-	// MaxTokens is how many tokens hold at once that one [Actor.Person] has issued, by itself or with other tokens.
+	// MaxTokens is how many tokens hold at once that were issued with one root, see [Token.Root], or by one [Actor.Person] without any token.
 	MaxTokens = 100
+	// EndedTokenLife is for how long a token that has ended is still listed, at least.
+	EndedTokenLife = 90 * 24 * time.Hour
 	// MaxSubject is how many bytes the name of a token has.
 	MaxSubject = 128
 	// MaxTenant is how many bytes the name of a tenant has to which an actor is confined.
@@ -63,6 +66,9 @@ type Token struct {
 	// bootstrap token was exchanged, and Parent there and where the issuer has come in otherwise.
 	Owner  string `json:"owner,omitempty"`
 	Parent string `json:"parent,omitempty"`
+	// Root is the ID of the token whose budgets this one has: that of its parent if that is a program of somebody's, so that no program has more by
+	// issuing tokens, and otherwise its own. One that is Apart has its own.
+	Root string `json:"root"`
 	// Apart says that somebody who is confined to no tenant has issued it to somebody who is confined to some. It is no program of its owner then:
 	// it answers for itself, and for what is issued with it.
 	Apart bool `json:"apart,omitempty"`
@@ -122,6 +128,9 @@ func NewToken(actor Actor, request TokenRequest, now time.Time) (*Token, string,
 		t.Owner, t.Parent = actor.Person(), actor.Token
 		t.Apart = len(t.Tenants) > 0 && !actor.Confined()
 	}
+	if actor.program() && !t.Apart {
+		t.Root = actor.Root
+	}
 	if !actor.Until.IsZero() && actor.Until.Before(t.Expires) {
 		t.Expires = actor.Until
 	}
@@ -164,6 +173,7 @@ func (t *Token) make() string {
 	var random [8 + 32]byte
 	_, _ = rand.Read(random[:])
 	t.ID = lower.EncodeToString(random[:8])
+	t.Root = cmp.Or(t.Root, t.ID)
 	text := TokenPrefix + t.ID + "_" + lower.EncodeToString(random[8:])
 	text += checksum(text)
 	t.Hash = sha256.Sum256([]byte(text))
@@ -210,10 +220,10 @@ func (t *Token) judge(hash [sha256.Size]byte, now time.Time) Reason {
 // actor returns the actor of a token.
 func (t *Token) actor() Actor {
 	if t.Bootstrap {
-		return Actor{Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodBootstrap, Token: t.ID}
+		return Actor{Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodBootstrap, Token: t.ID, Root: t.Root}
 	}
 	return Actor{
-		Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodToken, Owner: t.Owner, Token: t.ID, Apart: t.Apart, Until: t.Expires,
+		Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodToken, Owner: t.Owner, Token: t.ID, Root: t.Root, Apart: t.Apart, Until: t.Expires,
 		Roles: slices.Clone(t.Roles), Tenants: slices.Clone(t.Tenants),
 	}
 }

@@ -28,11 +28,34 @@ func TestATokenIsRecognisedAndStoredAsAHash(t *testing.T) {
 	require.Contains(t, text, token.ID)
 	require.Equal(t, &access.Token{
 		ID: token.ID, Hash: sha256.Sum256([]byte(text)), Subject: "deploy", Owner: ada.Person(), Roles: []access.Role{access.Viewer},
-		Tenants: []string{"acme"}, Apart: true, Issued: noon, Expires: noon.Add(access.DefaultTokenLife),
+		Tenants: []string{"acme"}, Root: token.ID, Apart: true, Issued: noon, Expires: noon.Add(access.DefaultTokenLife),
 	}, token)
 	_, other, err := access.NewToken(ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	require.NoError(t, err)
 	require.NotEqual(t, text, other)
+}
+
+func TestATokenHasTheRootOfTheProgramThatIssuedIt(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, access.AuthConfig{})
+	viewer := access.TokenRequest{Subject: "x", Roles: []access.Role{access.Viewer}}
+	confined := viewer
+	confined.Tenants = []string{"acme"}
+	issue := func(by access.Actor, request access.TokenRequest) (*access.Token, access.Actor) {
+		token, text := d.tokens.add(t, by, request, noon)
+		bearer, err := d.enter(text)
+		require.NoError(t, err)
+		require.Equal(t, token.Root, bearer.Root)
+		return token, bearer
+	}
+	program, inside := issue(administrator(), viewer)
+	child, deeper := issue(inside, viewer)
+	grandchild, _ := issue(deeper, viewer)
+	given, customer := issue(deeper, confined)
+	theirs, own := issue(customer, confined)
+	below, _ := issue(own, confined)
+	require.Equal(t, []string{program.ID, program.ID, program.ID}, []string{program.Root, child.Root, grandchild.Root})
+	require.Equal(t, []string{given.ID, theirs.ID, theirs.ID}, []string{given.Root, theirs.Root, below.Root}, "who answers for itself is a person")
 }
 
 // TestTheAuditLogTakesNoToken holds the two packages together: what one makes the other recognises.

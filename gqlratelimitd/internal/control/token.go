@@ -67,10 +67,10 @@ func mayStillIssue(tx *store.Tx, actor access.Actor) error {
 		}
 		return tx.RevokeBootstrap()
 	}
-	live, err := tx.LiveTokens(actor.Person())
+	live, err := tx.LiveTokens(actor.Person(), actor.Root)
 	if err == nil && live >= access.MaxTokens {
 		err = &InvalidError{Field: "token", Err: ErrTooManyTokens, Problem: fmt.Sprintf(
-			"%d tokens hold that you have issued, yourself or with another token of yours, and no more may: revoke one that nobody needs, or wait until one ends", live)}
+			"%d tokens hold that were issued with this token, or with those that come from it, and no more may: revoke one that nobody needs, or wait until one ends", live)}
 	}
 	return err
 }
@@ -85,7 +85,7 @@ type RevokedToken struct {
 	Children int64 `json:"children"`
 }
 
-// RevokeToken ends a token for ever, and with it all that were issued with it or with one of those: [access.AuthorizeRevoke]. There is [ErrNotFound] if no such token holds.
+// RevokeToken ends a token for ever, and with it all that were issued with it or with one of those: [access.AuthorizeRevoke]. There is [ErrNotFound] if no such token is kept, or it was revoked.
 func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInput) (*RevokedToken, error) {
 	var there *access.Token
 	err := c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
@@ -114,7 +114,7 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 	}
 	return mutate(ctx, c, r, a, in, check, func(tx *store.Tx) (*RevokedToken, done, error) {
 		was, err := tx.Token(in.ID)
-		if err == nil && !was.Revoked.IsZero() {
+		if err == nil && (was == nil || !was.Revoked.IsZero()) {
 			err = ErrNotFound
 		}
 		if err != nil {

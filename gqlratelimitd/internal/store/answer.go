@@ -11,7 +11,7 @@ type Answer struct {
 	Expires time.Time
 }
 
-// purged is how many answers that have expired are removed with each new one.
+// purged is how many of those that have expired are removed with each new one.
 const purged = 10
 
 // Answer returns an answer that is still kept at a time, nil if there is none.

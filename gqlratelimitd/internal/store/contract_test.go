@@ -278,9 +278,9 @@ func TestATokenEndsWithTheOneThatItWasIssuedWith(t *testing.T) {
 		live := func() (n int64) {
 			change(t, db, func(tx *store.Tx) {
 				var err error
-				n, err = tx.LiveTokens("ada")
+				n, err = tx.LiveTokens("ada", "")
 				require.NoError(t, err)
-				none, err := tx.LiveTokens("bob")
+				none, err := tx.LiveTokens("bob", "")
 				require.NoError(t, err)
 				require.Zero(t, none)
 			})
@@ -303,6 +303,46 @@ func TestATokenEndsWithTheOneThatItWasIssuedWith(t *testing.T) {
 		require.EqualValues(t, 3, live())
 		c.now = c.now.Add(time.Hour)
 		require.Zero(t, live())
+	})
+}
+
+func TestTokensThatHaveEndedAreKeptForATime(t *testing.T) {
+	t.Parallel()
+	both(t, func(s scene) {
+		t, db, c := s.T, s.db, s.clock
+		add := func(id byte, life time.Duration) {
+			change(t, db, func(tx *store.Tx) {
+				token := &access.Token{ID: string(id), Hash: [32]byte{id}, Root: string(id), Issued: c.now, Expires: c.now.Add(life)}
+				require.NoError(t, tx.AddToken(token))
+			})
+		}
+		kept := func() (found string) {
+			for _, token := range read(t, db, func(v *store.View) ([]access.Token, error) { return v.Tokens("", 30) }) {
+				require.Equal(t, token.ID, token.Root)
+				found += token.ID
+			}
+			return found
+		}
+		add('a', time.Hour)
+		add('b', 2*time.Hour)
+		add('c', access.MaxTokenLife)
+		add('d', access.MaxTokenLife)
+		change(t, db, func(tx *store.Tx) {
+			_, err := tx.RevokeToken("c")
+			require.NoError(t, err)
+		})
+		c.now = c.now.Add(access.EndedTokenLife)
+		add('e', time.Hour)
+		require.Equal(t, "abde", kept())
+		c.now = c.now.Add(time.Hour)
+		for i := range byte(15) {
+			add('f'+i, time.Minute)
+		}
+		require.Equal(t, "bdefghijklmnopqrst", kept())
+		c.now = c.now.Add(access.EndedTokenLife + time.Hour)
+		add('u', time.Hour)
+		add('v', time.Hour)
+		require.Equal(t, "duv", kept())
 	})
 }
 

@@ -65,8 +65,8 @@ func Grants(role string) string {
 		on("SELECT, INSERT", "policy_revision audit_entry") +
 		// To lock a row takes UPDATE.
 		on("SELECT, UPDATE", "head") +
-		on("SELECT, INSERT, UPDATE", "tenant override_intent token lease announced") +
-		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged mode_noted") +
+		on("SELECT, INSERT, UPDATE", "tenant override_intent lease announced") +
+		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer token override_unmanaged mode_noted") +
 		on("SELECT, INSERT, UPDATE, DELETE", "usage_minute usage_hour refused_hour webhook webhook_delivery webhook_cursor") +
 		on("SELECT, INSERT, UPDATE", "usage_pass usage_gap") +
 		on("SELECT, UPDATE", "usage_state")

@@ -8,12 +8,12 @@ import (
 )
 
 //nolint:gosec // these are names of columns
-const tokenColumns = "id, hash, subject, owner, parent, apart, roles, tenants, bootstrap, issued, expires, used, revoked"
+const tokenColumns = "id, hash, subject, owner, parent, root, apart, roles, tenants, bootstrap, issued, expires, used, revoked"
 
 func scanToken(row scanner, t *access.Token) error {
 	var apart, bootstrap int64
 	var hash []byte
-	err := row.Scan(&t.ID, &hash, &t.Subject, &t.Owner, &t.Parent, &apart, names{&t.Roles}, names{&t.Tenants}, &bootstrap,
+	err := row.Scan(&t.ID, &hash, &t.Subject, &t.Owner, &t.Parent, &t.Root, &apart, names{&t.Roles}, names{&t.Tenants}, &bootstrap,
 		instant{&t.Issued}, instant{&t.Expires}, instant{&t.Used}, instant{&t.Revoked})
 	t.Apart, t.Bootstrap = apart != 0, bootstrap != 0
 	// A hash of another length stays zero, and lets nobody in.
@@ -60,10 +60,18 @@ func (v *View) Tokens(after string, n int) ([]access.Token, error) {
 	return many(v, scanToken, "SELECT "+tokenColumns+" FROM token WHERE id > $1 ORDER BY id LIMIT $2", after, page(n))
 }
 
-// AddToken adds a token, as it is.
+// endedSQL is when a token ends, and has an index.
+const endedSQL = "CASE WHEN revoked BETWEEN 1 AND expires THEN revoked ELSE expires END"
+
+// AddToken adds a token, as it is. It removes some of those that have ended [access.EndedTokenLife] before; all that came from one of these have, too.
 func (tx *Tx) AddToken(t *access.Token) error {
-	return tx.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-		t.ID, t.Hash[:], t.Subject, t.Owner, t.Parent, flag(t.Apart), list(t.Roles), list(t.Tenants), flag(t.Bootstrap),
+	err := tx.exec("DELETE FROM token WHERE id IN (SELECT id FROM token WHERE "+endedSQL+" <= $1 ORDER BY "+endedSQL+" LIMIT $2)",
+		micros(tx.now.Add(-access.EndedTokenLife)), purged)
+	if err != nil {
+		return err
+	}
+	return tx.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+		t.ID, t.Hash[:], t.Subject, t.Owner, t.Parent, t.Root, flag(t.Apart), list(t.Roles), list(t.Tenants), flag(t.Bootstrap),
 		micros(t.Issued), micros(t.Expires), micros(t.Used), micros(t.Revoked))
 }
 
@@ -92,9 +100,10 @@ func (tx *Tx) RevokeToken(id string) (int64, error) {
 		) UPDATE token SET revoked = $1 WHERE revoked = 0 AND id IN (SELECT id FROM ended)`, micros(tx.now), id)
 }
 
-// LiveTokens counts the tokens that hold which an owner has issued.
-func (tx *Tx) LiveTokens(owner string) (int64, error) {
-	n, err := one(&tx.View, scanNumber, "SELECT count(*) FROM token WHERE owner = $1 AND revoked = 0 AND expires > $2", owner, micros(tx.now))
+// LiveTokens counts the tokens that hold which an owner has issued, with tokens of that root; those without a parent if it is empty.
+func (tx *Tx) LiveTokens(owner, root string) (int64, error) {
+	n, err := one(&tx.View, scanNumber, `SELECT count(*) FROM token LEFT JOIN token parent ON parent.id = token.parent
+		WHERE token.owner = $1 AND token.revoked = 0 AND token.expires > $2 AND coalesce(parent.root, '') = $3`, owner, micros(tx.now), root)
 	if err != nil {
 		return 0, err
 	}

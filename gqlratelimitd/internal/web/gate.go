@@ -28,7 +28,7 @@ const (
 // changes is the unit of requests that may change something.
 const changes bucket.Unit = "changes"
 
-// LimitConfig bounds what clients ask for. The zero value has the defaults. A sender is a token, or all tokens that are confined to the same tenants,
+// LimitConfig bounds what clients ask for. The zero value has the defaults. A sender is a token with those that come from it,
 // or a person whom an issuer of OpenID Connect knows. Whoever answers for several senders has four times as much for all of them, and who may block every
 // tenant has a reserve beside for blocks, mode switches and reverts.
 type LimitConfig struct {

@@ -1,9 +1,8 @@
 package web
 
 import (
+	"cmp"
 	"net/netip"
-	"slices"
-	"strings"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
@@ -12,15 +11,14 @@ import (
 // party is for whom a request counts, in everything that this API bounds: requests and changes in a minute, bodies that are read, requests that are
 // under way, and those that wait. Each bound has three parts:
 //
-//   - a sender has one, so that nobody uses up what belongs to another token;
-//   - a person has four times as much for all of their senders, so that nobody has more by issuing tokens;
+//   - a sender has one: a token, with those that come from it. So nobody uses up what belongs to another token, nor has more by issuing some;
+//   - a person has four times as much for all of their senders;
 //   - what is urgent has a reserve of its sender beside both, which nothing else takes. So a block, a mode switch, a revert and the end of
 //     a token are possible whatever others ask for.
 type party struct {
-	// sender is a token, or all tokens that are confined to the same tenants, a person whom an issuer of OpenID Connect knows, or the address of a
-	// stranger. Person is who answers for it.
+	// sender is a token, by its [access.Token.Root], a person whom an issuer of OpenID Connect knows, or the address of a stranger. Person is who answers for it.
 	sender, person string
-	// urgent says that the request ends an incident, and comes from somebody who may block every tenant.
+	// urgent says that the request ends an incident, and comes from somebody who may block every tenant, with no token that comes from another one.
 	urgent bool
 }
 
@@ -29,17 +27,10 @@ const personShare = 4
 
 // partyOf is for whom a request of an actor counts.
 func partyOf(actor *access.Actor, urgent bool) party {
-	p := party{person: "person " + actor.Person()}
-	switch {
-	case actor.Confined():
-		p.sender = "tenants " + strings.Join(slices.Sorted(slices.Values(actor.Tenants)), "\x00")
-	case actor.Token != "":
-		p.sender = "token " + actor.Token
-	default:
-		p.sender = "sender " + actor.Person()
+	return party{
+		sender: "sender " + cmp.Or(actor.Root, actor.Person()), person: "person " + actor.Person(),
+		urgent: urgent && actor.Root == actor.Token && access.Authorize(*actor, access.BlockTenant, "") == nil,
 	}
-	p.urgent = urgent && access.Authorize(*actor, access.BlockTenant, "") == nil
-	return p
 }
 
 // strangerOf is for whom a request counts of which nobody knows who asks: its address, IPv6 by /64.

@@ -77,17 +77,48 @@ func TestAPersonHasAsMuchAsFourOfTheirTokens(t *testing.T) {
 	s.urgents(s.admin)
 }
 
-func TestTokensOfOneTenantAreOneSender(t *testing.T) {
+func TestTokensOfOneTenantTakeNothingFromEachOther(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, web.LimitConfig{Actor: 20}).start().publish()
-	answered := 0
-	_, one := s.issue(s.admin, "one", []string{"acme"}, access.Viewer)
-	_, two := s.issue(s.admin, "two", []string{"acme"}, access.Viewer)
+	s := newScene(t, theDefaults).start().publish()
+	_, viewer := s.issue(s.admin, "viewer", []string{"acme"}, access.Viewer)
+	_, other := s.issue(s.admin, "other", []string{"acme"}, access.Operator)
 	s.stop()
-	for _, token := range []string{one, two} {
-		answered += s.count(20, http.MethodGet, overrides, token, "")[200]
+	require.Equal(t, map[int]int{403: 120, 429: 5}, s.count(125, http.MethodPost, hooks, viewer, hookHere))
+	s.want(http.StatusCreated, s.ask(http.MethodPost, hooks, other, because(), hookHere))
+}
+
+func TestTokensHaveThePartOfTheTokenThatTheyComeFrom(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, web.LimitConfig{Actor: 20, Changes: 1e6}).start().publish()
+	_, sibling := s.issue(s.admin, "sibling", nil, access.Viewer)
+	_, program := s.issue(s.admin, "program", nil, access.Viewer)
+	family := []string{program}
+	for range 7 {
+		_, child := s.issue(family[len(family)-1], "child", nil, access.Viewer)
+		family = append(family, child)
 	}
-	require.Equal(t, 20, answered)
+	s.stop()
+	answered := 0
+	for _, token := range family {
+		answered += s.count(21, http.MethodGet, "/v1/ratelimit/revisions", token, "")[200]
+	}
+	require.InDelta(t, 20, answered, 8, "seven have been issued, and some come back")
+	for _, token := range []string{sibling, s.admin} {
+		require.Equal(t, 15, s.count(15, http.MethodGet, "/v1/ratelimit/revisions", token, "")[200])
+	}
+}
+
+func TestATokenThatComesFromAnotherHasNoReserve(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, web.LimitConfig{Actor: 20, Changes: 20}).start().publish()
+	_, program := s.issue(s.admin, "program", nil, access.Operator)
+	_, child := s.issue(program, "child", nil, access.Operator)
+	s.stop()
+	statuses := s.count(30, http.MethodPut, block, child, blocks)
+	require.InDelta(t, 20, statuses[428], 1, "one was issued")
+	require.Equal(t, 30, statuses[428]+statuses[429])
+	s.want(http.StatusTooManyRequests, s.ask(http.MethodGet, "/v1/ratelimit/revisions", program, nil, ""))
+	s.urgents(program)
 }
 
 // slowly begins a request whose body never comes.

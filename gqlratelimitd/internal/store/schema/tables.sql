@@ -114,6 +114,8 @@ CREATE TABLE token (
 	-- Who has issued it, and with which token. Empty is nobody, and none.
 	owner   {text} NOT NULL,
 	parent  {text} NOT NULL,
+	-- The token whose budgets it has: itself, or the one that it comes from.
+	root    {text} NOT NULL,
 	-- 1 for one that answers for itself, and not its owner.
 	apart   {integer} NOT NULL,
 	-- JSON.
@@ -129,6 +131,7 @@ CREATE TABLE token (
 	revoked {integer} NOT NULL
 ){strict};
 CREATE INDEX token_parent ON token (parent, id);
+CREATE INDEX token_ended ON token ((CASE WHEN revoked BETWEEN 1 AND expires THEN revoked ELSE expires END));
 CREATE INDEX token_owner ON token (owner, expires) WHERE revoked = 0;
 -- The log: exact bytes, and the hash of each row and the row before it.
 CREATE TABLE audit_entry (
