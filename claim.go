@@ -14,7 +14,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
 
 // claims finds the claim that the operation asks for, if it has a key that is honoured.
@@ -23,14 +22,15 @@ func (op *operation) claims(opCtx *graphql.OperationContext) error {
 	if op.extension.cfg.Idempotency.Keys == KeysIgnored {
 		return nil
 	}
-	webSocket := inbound.Upgrades(opCtx.Headers)
-	d.KeyIgnored = d.Subject.Anonymous && opCtx.Operation.Operation != ast.Subscription &&
-		op.extension.claims.Carries(opCtx.Headers, opCtx.Extensions, webSocket)
-	claim, err := op.extension.claims.Claim(opCtx, d.Subject, webSocket)
-	if err == nil && op.claimable(d.Points) {
+	claim, err := op.extension.claims.Claim(opCtx, d.Subject, op.exchange.Socket(opCtx.Headers))
+	if err != nil {
+		return err
+	}
+	if op.claimable(d.Points) {
 		op.claim, d.Keyed = claim, claim != nil
 	}
-	return err
+	d.KeyIgnored = !d.Keyed && d.Kind != ast.Subscription && op.extension.claims.Carries(opCtx.Headers, opCtx.Extensions, false)
+	return nil
 }
 
 // claimable says whether a key is honoured. What costs nothing is admitted without end under limits that

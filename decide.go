@@ -12,7 +12,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -121,8 +120,8 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	if e.identify(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
 	}
-	d.Full = d.Full || asksForAll(opCtx, op.decision.Rules)
-	if d.Outcome == decision.SubjectUnknown && inbound.Upgrades(opCtx.Headers) {
+	d.Full = d.Full || asksForAll(op.exchange, opCtx, op.decision.Rules)
+	if d.Outcome == decision.SubjectUnknown && op.exchange.Socket(opCtx.Headers) {
 		// gqlgen shows the init payload only to valid operations. Until one has been seen, the client is
 		// better told what is wrong with its document than that nobody knows it.
 		span.End()

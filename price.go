@@ -127,9 +127,9 @@ var (
 // client that meant validate must not have its mutation run. For the same reason each operation of a WebSocket whose
 // upgrade carried the header has to say itself what it asks for. Only report and full are ignored there, which change
 // nothing about what happens.
-func costRequestOf(opCtx *graphql.OperationContext) (string, error) {
+func costRequestOf(x *sink.Exchange, opCtx *graphql.OperationContext) (string, error) {
 	values, sent := opCtx.Headers[headerCost]
-	word, inUpgrade := strings.Join(values, ","), inbound.Upgrades(opCtx.Headers)
+	word, inUpgrade := strings.Join(values, ","), x.Socket(opCtx.Headers)
 	if value, found := opCtx.Extensions[costExtension]; found {
 		text, isString := value.(string)
 		switch {
@@ -154,8 +154,8 @@ func costRequestOf(opCtx *graphql.OperationContext) (string, error) {
 
 // asksForAll says that the client asks for every limit, of a document that has no price to ask for. A word that is not understood
 // changes nothing there: nothing can run that should not.
-func asksForAll(opCtx *graphql.OperationContext, rules *tiers.Rules) bool {
-	asked, err := costRequestOf(opCtx)
+func asksForAll(x *sink.Exchange, opCtx *graphql.OperationContext, rules *tiers.Rules) bool {
+	asked, err := costRequestOf(x, opCtx)
 	return err == nil &&
 		(asked == costFull || asked == costReport && rules.CostReport || asked == costValidate && rules.CostValidate)
 }
@@ -164,7 +164,7 @@ func asksForAll(opCtx *graphql.OperationContext, rules *tiers.Rules) bool {
 // not to run, and nil otherwise; then it may have refused.
 func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation) *graphql.Response {
 	d := &op.decision
-	asked, err := costRequestOf(opCtx)
+	asked, err := costRequestOf(op.exchange, opCtx)
 	// A refusal costs nothing, and would else tell the price to whoever may not ask for it.
 	hides := (err != nil || asked == costValidate) && !op.decision.Rules.CostValidate
 	d.Hide.Cost = d.Hide.Cost || hides

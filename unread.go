@@ -11,7 +11,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -40,7 +39,7 @@ func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams
 		return nil
 	}
 	// Nothing is a replay for an anonymous subject, which could otherwise pass with a key that nobody looks at.
-	if anonymous := op.decision.Subject.Anonymous; anonymous && isUnshown(ctx, params) || !anonymous && e.carriesKey(params) {
+	if anonymous := op.decision.Subject.Anonymous; anonymous && isUnshown(ctx, params) || !anonymous && e.carriesKey(op.exchange, params) {
 		return nil
 	}
 	// Nobody knows what it costs.
@@ -55,7 +54,7 @@ func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams
 // isUnshown says whether the payload of a WebSocket may still tell who it is: gqlgen shows it only when the first document was read.
 func isUnshown(ctx context.Context, params *graphql.RawParams) bool {
 	x := sink.From(ctx)
-	return x != nil && inbound.Upgrades(params.Headers) && x.Unshown()
+	return x != nil && x.Socket(params.Headers) && x.Unshown()
 }
 
 // Admitted reports whether the operation that ctx belongs to was decided about and admitted at its price, so that its
@@ -73,8 +72,8 @@ func (e *Extension) Admitted(ctx context.Context) bool {
 }
 
 // carriesKey says whether there may be an idempotency key.
-func (e *Extension) carriesKey(params *graphql.RawParams) bool {
-	return e.cfg.Idempotency.Keys != KeysIgnored && e.claims.Carries(params.Headers, params.Extensions, inbound.Upgrades(params.Headers))
+func (e *Extension) carriesKey(x *sink.Exchange, params *graphql.RawParams) bool {
+	return e.cfg.Idempotency.Keys != KeysIgnored && e.claims.Carries(params.Headers, params.Extensions, x.Socket(params.Headers))
 }
 
 // hasCandidate says whether another policy is tried, which is to be told of every operation.
@@ -101,7 +100,7 @@ func (op *operation) refusedByShape(err error) bool {
 // question about a price, where it may be asked, takes nothing of the store.
 func (op *operation) refusedUnread(ctx context.Context, read *graphql.OperationContext) bool {
 	d := &op.decision
-	if asked, err := costRequestOf(read); op.decision.Rules.CostValidate && (asked == costReport || asked == costValidate || err != nil) {
+	if asked, err := costRequestOf(op.exchange, read); op.decision.Rules.CostValidate && (asked == costReport || asked == costValidate || err != nil) {
 		return false
 	}
 	take := bucket.Take{

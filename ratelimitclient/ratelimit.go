@@ -69,7 +69,7 @@ type RateLimit struct {
 	StoreUnavailable bool `json:"storeUnavailable,omitempty"`
 	// Approximate says that servers hold parts of the limit above, so that others may have used some of Remaining.
 	Approximate bool `json:"approximate,omitempty"`
-	// KeyIgnored says, for a person, why the idempotency key of an anonymous caller was ignored. Empty means that it was not.
+	// KeyIgnored says, for a person, why the idempotency key was ignored. Empty means that it was not.
 	KeyIgnored string `json:"idempotencyKeyIgnored,omitempty"`
 }
 

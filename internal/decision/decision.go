@@ -52,7 +52,8 @@ type Decision struct {
 	Mode     bucket.Mode
 	// Keyed says that the store was given an idempotency key.
 	Keyed bool
-	// KeyIgnored says that the operation carries an idempotency key of an anonymous caller, which is ignored.
+	// KeyIgnored says that the operation carries an idempotency key, and that it is ignored: of an anonymous caller, in the upgrade of a WebSocket,
+	// or of what costs nothing under limits that count points alone.
 	KeyIgnored bool
 	// Correctable says that what the operation comes to can change what it is charged.
 	Correctable bool

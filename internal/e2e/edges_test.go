@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -126,8 +127,29 @@ func TestOnlyAWebSocketPassesTheHandler(t *testing.T) {
 	server := httptest.NewServer(ratelimit.Handler(bare))
 	defer server.Close()
 	f.url = server.URL
-	refused := f.sse(request{Query: cheapQuery, Tenant: "blocked", Header: http.Header{"Upgrade": {"x"}}})
-	require.Equal(t, http.StatusForbidden, refused.Status)
+	for _, upgrade := range []string{"x", "websocket"} {
+		refused := f.sse(request{Query: cheapQuery, Tenant: "blocked", Header: http.Header{"Upgrade": {upgrade}}})
+		require.Equal(t, http.StatusForbidden, refused.Status)
+	}
+}
+
+func TestAKeyCountsWhateverUpgradeTheRequestAsksFor(t *testing.T) {
+	t.Parallel()
+	const mutation = `mutation { createUser(input: {name: "Grace"}) { id } }`
+	f := newFixture(t, nil)
+	bare := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: f.resolver}))
+	bare.AddTransport(transport.SSE{})
+	bare.AddTransport(transport.MultipartMixed{})
+	bare.Use(ratelimit.New(ratelimit.Config{Store: f.store, Policy: compiledPolicy(t), Subject: byTenantHeader}))
+	server := httptest.NewServer(ratelimit.Handler(bare))
+	defer server.Close()
+	f.url = server.URL
+	for i, send := range []func(request) reply{f.sse, f.multipartMixed} {
+		r := request{Query: mutation, Key: fmt.Sprintf("%s-%d", testKey, i), Header: http.Header{"Upgrade": {"websocket"}}}
+		require.Contains(t, send(r).Body, `"charged":14`)
+		require.Contains(t, send(r).Body, `"replayed":true`)
+		require.EqualValues(t, i+1, f.resolver.Created.Load())
+	}
 }
 
 func TestEarlyHintsPassTheHandler(t *testing.T) {

@@ -99,6 +99,7 @@ func TestAKeyOnWhatIsChargedNothingLeavesNoRecord(t *testing.T) {
 			got := server.post(request{Query: query, Key: fmt.Sprint(testKey, name, i)})
 			require.Equal(t, http.StatusOK, got.Status, got.Body)
 			require.EqualValues(t, 0, got.rateLimit(t)["charged"])
+			require.Contains(t, got.rateLimit(t)["idempotencyKeyIgnored"], "the operation costs nothing")
 		}
 		n, _ := records(t, client)
 		require.Zero(t, n, name)

@@ -46,8 +46,10 @@ func TestAKeyInTheUpgradeHeaderIsNotAKeyOfItsOperations(t *testing.T) {
 		f.client.Transport = upgradesTo{upgrade, f.client.Transport}
 		s := f.dial("free", http.Header{"Idempotency-Key": {"upgrade-key-1"}})
 		const mutation = `mutation { createUser(input: {name: "Grace"}) { id } }`
-		s.run("1", request{Query: mutation})
+		const told = `"idempotencyKeyIgnored":"the headers of a WebSocket belong to the connection`
+		require.Contains(t, s.run("1", request{Query: mutation})[0], told)
 		s.run("2", request{Query: mutation})
+		require.NotContains(t, s.run("3", request{Query: cheapQuery, Key: testKey})[0], told)
 		if created := f.resolver.Created.Load(); created != 2 {
 			t.Fatalf("%s: two mutations of one connection ran %d times", upgrade, created)
 		}

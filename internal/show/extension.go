@@ -63,7 +63,13 @@ func keyIgnored(d *decision.Decision) string {
 	if !d.KeyIgnored {
 		return ""
 	}
-	return "you are anonymous, and others may send the same key: a retry runs and is charged again"
+	switch {
+	case d.Subject.Anonymous:
+		return "you are anonymous, and others may send the same key: a retry runs and is charged again"
+	case d.Points == 0:
+		return "the operation costs nothing: a retry runs again"
+	}
+	return "the headers of a WebSocket belong to the connection: send the key in extensions.idempotencyKey; a retry runs and is charged again"
 }
 
 func short(d *decision.Decision, top *bucket.LimitState) shortRateLimit {

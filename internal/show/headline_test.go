@@ -145,13 +145,18 @@ func TestTheLimitThatRefusedStandsAtTheTop(t *testing.T) {
 	require.Equal(t, "60", header.Get("RateLimit-Limit"))
 }
 
-func TestAnAnonymousCallerIsToldThatItsKeyIsIgnored(t *testing.T) {
+func TestACallerIsToldWhyItsKeyIsIgnored(t *testing.T) {
 	t.Parallel()
 	for _, full := range []bool{false, true} {
 		d := ran(left("minute", bucket.Points, 1000, 900))
 		d.Full = full
 		require.NotContains(t, tell(t, d).extension, "idempotencyKeyIgnored")
 		d.KeyIgnored = true
+		d.Subject.Anonymous = true
 		require.Contains(t, tell(t, d).extension, `"idempotencyKeyIgnored":"you are anonymous`)
+		d.Subject.Anonymous = false
+		require.Contains(t, tell(t, d).extension, `"idempotencyKeyIgnored":"the headers of a WebSocket`)
+		d.Points = 0
+		require.Contains(t, tell(t, d).extension, `"idempotencyKeyIgnored":"the operation costs nothing`)
 	}
 }

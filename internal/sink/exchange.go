@@ -3,10 +3,12 @@
 package sink
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"mime"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -18,18 +20,13 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
 
-// Handler gives each request of the handler an [Exchange], and holds its answer back until that is decided. A
-// WebSocket is passed through.
+// Handler gives each request of the handler an [Exchange], and holds its answer back until that is decided. A connection
+// that the handler takes over, as a WebSocket does, is its own from then on.
 func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := &held{Exchange: Exchange{response: w, peer: inbound.Peer(r), url: r.URL}, Context: r.Context()}
 		x := &h.Exchange
 		r = r.WithContext(h) //nolint:contextcheck // It is in that of the request.
-		if inbound.Upgrades(r.Header) {
-			x.passed, x.socket = true, true
-			next.ServeHTTP(w, r)
-			return
-		}
 		defer x.end()
 		next.ServeHTTP(heldWriter{x}, r)
 	})
@@ -80,7 +77,7 @@ type Exchange struct {
 	passed bool
 	// over says that the wrapped handler has returned: what still writes, writes to nobody.
 	over bool
-	// socket says that the request became a WebSocket.
+	// socket says that the connection was taken over, as a WebSocket does.
 	socket  bool
 	decided bool
 	// failed says that the server has failed.
@@ -107,6 +104,17 @@ func Request(ctx context.Context) context.Context {
 	return request
 }
 
+// Socket reports whether an operation with these headers came over a WebSocket: whether the transport has taken over the connection. Where
+// nobody knows, because x is nil, it goes by what the headers ask for.
+func (x *Exchange) Socket(headers http.Header) bool {
+	if x == nil {
+		return inbound.Upgrades(headers)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.socket
+}
+
 // URL is that of the request, on a WebSocket of the upgrade. It must not be changed.
 func (x *Exchange) URL() *url.URL { return x.url }
 
@@ -117,7 +125,7 @@ func (x *Exchange) Peer() netip.Addr { return x.peer }
 // type by the time in which an operation is decided about, and a WebSocket declares none.
 func (x *Exchange) Single() bool {
 	media, _, err := mime.ParseMediaType(x.response.Header().Get("Content-Type"))
-	return err == nil && !x.socket && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	return err == nil && !x.Socket(nil) && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }
 
 // Remember returns the payload of the connection: the given one, or the last that was given. If it is shown, gqlgen shows it
@@ -269,6 +277,17 @@ func (w heldWriter) Header() http.Header { return w.response.Header() }
 
 // Unwrap gives http.ResponseController the writer beneath.
 func (w heldWriter) Unwrap() http.ResponseWriter { return w.response }
+
+// Hijack implements http.Hijacker. It is how a transport makes a WebSocket of the request.
+func (w heldWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.response).Hijack()
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.passed, w.socket = true, true
+	}
+	return conn, buffered, err
+}
 
 // WriteHeader notes the status, or passes it on if the answer is on its way.
 func (w heldWriter) WriteHeader(status int) {
