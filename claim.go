@@ -67,15 +67,14 @@ func (op *operation) Account(ran bool) bucket.Settlement {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.claimEnded = true
-	settlement := bucket.Settlement{Receipt: op.charged.receipt()}
-	switch {
-	case !ran:
-		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
-		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}
-	case op.correction != nil:
+	var settlement bucket.Settlement
+	if op.correction != nil {
 		settlement = op.worth(*op.correction)
-	default:
-		return bucket.Settlement{}
+	}
+	if !ran {
+		// The record goes. The rest stays charged as that of any operation that fails: what fails under ever new keys has to end somewhere.
+		settlement.Receipt = op.charged.receipt()
+		settlement.Actual = append(settlement.Actual, bucket.Amount{Unit: bucket.Records})
 	}
 	return settlement
 }

@@ -40,7 +40,7 @@ func (e *Extension) answer(ctx context.Context, op *operation, inside graphql.Re
 	response = inside(ctx)
 	returned = true
 	if response == nil {
-		e.over(ctx, op, nil)
+		e.over(ctx, op)
 		return nil
 	}
 	if first, _ := op.answering(); first {
@@ -133,7 +133,7 @@ func (e *Extension) outside(ctx context.Context, op *operation, response *graphq
 		e.leave(ctx, op, response)
 	}
 	if last {
-		e.over(ctx, op, response)
+		e.over(ctx, op)
 	}
 	return e.reported(ctx, op, response)
 }

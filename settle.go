@@ -57,10 +57,9 @@ func (c correction) none() bool { return c.points == 0 && c.bytes == 0 }
 
 // Why a charge is corrected, in the words that metrics carry.
 const (
-	reasonActual   = "actual"
-	reasonExcess   = "excess"
-	reasonFailed   = "failed"
-	reasonReleased = "released"
+	reasonActual = "actual"
+	reasonExcess = "excess"
+	reasonFailed = "failed"
 	// reasonBytes: nothing but the bytes of the answers is charged on.
 	reasonBytes = "bytes"
 	// reasonRefused: a budget that all tenants share was charged for what the tenant's own then refused.
@@ -128,7 +127,7 @@ type actual struct {
 
 // finish closes the account of an operation, once: what it came to is measured, and its charge corrected. left
 // says that the client has left a stream, of which nobody knows the rest.
-func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Response, left bool) {
+func (e *Extension) finish(ctx context.Context, op *operation, left bool) {
 	if !op.responses.finished.CompareAndSwap(false, true) {
 		return
 	}
@@ -150,7 +149,7 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 		if known {
 			unused = max(0, op.charged.points-points)
 		}
-		c = e.correction(op, last, unused, left, gone)
+		c = e.correction(op, unused, left, gone)
 		switch excess := points - estimate; {
 		case !known || c.points != 0:
 		case excess > 0 && e.cfg.Settlement.ChargeExcess:
@@ -168,14 +167,12 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 }
 
 // correction decides what is given back of a charge of which some points were unused.
-func (e *Extension) correction(op *operation, last *graphql.Response, unused int64, left, gone bool) correction {
+func (e *Extension) correction(op *operation, unused int64, left, gone bool) correction {
 	s, stream := &e.cfg.Settlement, op.decision.Kind == ast.Subscription
 	spoiled := op.responses.spoiled.Load()
 	switch {
 	case op.responses.cut.Load():
 		return correction{}
-	case op.claim != nil && last != nil && !op.Ran(last):
-		return correction{points: op.charged.points, reason: reasonReleased}
 	case left, stream && (gone || op.responses.count.Load() == 0):
 		// Starting it, and the event that may have been in the making, are paid.
 		return correction{}
@@ -318,7 +315,7 @@ func observing(next graphql.FieldMiddleware, outline *cost.Outline, tally *cost.
 func (e *Extension) awaitLeave(ctx context.Context, op *operation) {
 	accounts := op.actual != nil || op.charged.bytes
 	if accounts && op.responses.forget == nil {
-		op.responses.forget = context.AfterFunc(ctx, func() { e.finish(ctx, op, nil, true) })
+		op.responses.forget = context.AfterFunc(ctx, func() { e.finish(ctx, op, true) })
 	}
 }
 
@@ -327,7 +324,7 @@ func (e *Extension) add(ctx context.Context, op *operation, response *graphql.Re
 	op.responses.note(ctx, response)
 	a := op.actual
 	if response == nil {
-		e.over(ctx, op, nil)
+		e.over(ctx, op)
 		return
 	}
 	if a != nil {
@@ -338,16 +335,16 @@ func (e *Extension) add(ctx context.Context, op *operation, response *graphql.Re
 	case response.HasNext != nil && *response.HasNext:
 		e.awaitLeave(ctx, op)
 	case op.decision.Kind != ast.Subscription:
-		e.over(ctx, op, response)
+		e.over(ctx, op)
 	}
 }
 
 // over says that the last response is on its way.
-func (e *Extension) over(ctx context.Context, op *operation, last *graphql.Response) {
+func (e *Extension) over(ctx context.Context, op *operation) {
 	if op.responses.forget != nil {
 		op.responses.forget()
 	}
-	e.finish(ctx, op, last, false)
+	e.finish(ctx, op, false)
 }
 
 // spent returns what the operation came to so far, in points. It returns false if nobody knows, as where an answer was cut.

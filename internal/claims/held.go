@@ -100,8 +100,8 @@ func (h *Held) renew(ctx context.Context) (stop func()) {
 	}
 }
 
-// end ends the claim: with the answer, which is stored before it is sent, or by releasing the key, the
-// points and the record if nothing ran.
+// end ends the claim: with the answer, which is stored before it is sent, or by releasing the key and the
+// record if nothing ran.
 func (h *Held) end(ctx context.Context, response *graphql.Response) {
 	// The client may be gone; its next attempt still needs the answer.
 	ctx = context.WithoutCancel(ctx)

@@ -64,25 +64,35 @@ func TestAPanicBeforeAQueryRanIsChargedLikeARun(t *testing.T) {
 	require.EqualValues(t, 100-3*3, ran["remaining"])
 }
 
-// TestWhatAnotherExtensionRefusesUnderEverNewKeysIsLimited has no limit that a release does not fill again but
-// the one of requests.
-func TestWhatAnotherExtensionRefusesUnderEverNewKeysIsLimited(t *testing.T) {
+// TestWhatFailsUnderKeysIsChargedAsWithoutOne has no limit but one in points and one in records, which a release fills again.
+func TestWhatFailsUnderKeysIsChargedAsWithoutOne(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, underLimits(t, "minute: {capacity: 20, per: minute}, seen: {unit: requests, capacity: 5, per: minute}, "+
-		"keys: {unit: records, capacity: 2, per: day}"))
 	refuse := &refusingResponses{}
 	refuse.active.Store(true)
-	f.server.Use(refuse)
-	refused := 0
-	for i := range 8 {
-		got := f.post(request{Query: createUser, Key: fmt.Sprint(testKey, i)})
-		if got.Status == http.StatusTooManyRequests {
-			require.Contains(t, got.Body, `"unit":"requests"`)
-			refused++
+	breaking := &breakingOperations{}
+	breaking.active.Store(true)
+	collected := request{Query: `mutation($x: Boolean = true) { createUser(input: {name: "Grace"}) @include(if: $x) { id } }`, Variables: map[string]any{"x": nil}}
+	for name, failing := range map[string]struct {
+		later graphql.HandlerExtension
+		request
+	}{
+		"another extension refuses":          {refuse, request{Query: createUser}},
+		"another extension panics":           {breaking, request{Query: createUser}},
+		"a panic while fields are collected": {&refusingResponses{}, collected},
+	} {
+		for _, next := range []string{"", "%d"} {
+			f := newFixture(t, underLimits(t, "day: {capacity: 50, per: day, window: fixed}, keys: {unit: records, capacity: 1, per: day}"))
+			f.server.Use(failing.later)
+			statuses := map[bool]int{}
+			for i := range 8 {
+				r := failing.request
+				r.Key = strings.ReplaceAll(testKey+next, "%d", fmt.Sprint(i))
+				statuses[f.post(r).Status == http.StatusTooManyRequests]++
+			}
+			require.Equal(t, map[bool]int{false: 3, true: 5}, statuses, name)
+			require.Zero(t, f.resolver.Created.Load())
 		}
 	}
-	require.Equal(t, 3, refused)
-	require.Zero(t, f.resolver.Created.Load())
 }
 
 // brokenAnswers is a store of answers that panics.
