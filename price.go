@@ -288,6 +288,6 @@ func (op *operation) tooManyValues() *decision.Refusal {
 	}
 	return &decision.Refusal{
 		Outcome: decision.QueryLimited, Mode: t.Mode, EnforceFrom: t.EnforceFrom,
-		Detail: fmt.Sprintf("the operation gives more than %d different values to the argument %s of %s", t.Most, t.By, t.Operation),
+		Detail: fmt.Sprintf("the operation gives more than %s to the argument %s of %s", t.Most, t.By, t.Operation),
 	}
 }

@@ -106,7 +106,7 @@ func (c *compiler) strictestGeneral(t *ruleSource, inherited setting) bucket.Mod
 // group compiles limits that are divided by values. An operation with too many values is told about the strictest.
 func (c *compiler) group(spelling string, d division, limits *bucket.Limits, counts counted) group {
 	g := group{division: d, limits: limits, counted: counts}
-	g.excess = TooManyValues{Operation: spelling, By: d.by, Most: maxValues, Mode: bucket.Off}
+	g.excess = TooManyValues{Operation: spelling, By: d.by, Mode: bucket.Off}
 	for _, l := range limits.All() {
 		mode := l.Mode
 		if l.Soft {

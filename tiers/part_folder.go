@@ -4,12 +4,12 @@ import "unicode/utf8"
 
 const (
 	// maxFolded is how many bytes of values one operation may have folded where limits are divided by them. Sixteen texts of
-	// maxPartText bytes take less than two thirds of it. An operation that needs more counts as one with too many values.
+	// maxPartText bytes take less than two thirds of it. An operation that needs more is refused.
 	maxFolded = 256 << 10
 	// textFolded is counted for each text that is not remembered, beside its bytes.
 	textFolded = 16
-	// hashedForFolded is how many bytes are hashed in the time in which one is folded.
-	hashedForFolded = 16
+	// hashedForFolded is how many bytes are hashed in the time in which one is folded, and foundForFolded how many of a text that is remembered.
+	hashedForFolded, foundForFolded = 16, 256
 )
 
 // folder folds the texts of one operation. It remembers them, since a variable may stand under many aliases, and it counts what
@@ -29,8 +29,11 @@ func (f *folder) within() bool { return f.spent <= maxFolded }
 
 // text returns the normal spelling of a text.
 func (f *folder) text(text string) string {
-	// One character more than is read says that there are more.
-	text = text[:min(len(text), maxReadText+utf8.UTFMax)]
+	// One character more than may be read says that there are more.
+	text = text[:min(len(text), maxFolded+utf8.UTFMax)]
+	if !f.spend(len(text) / foundForFolded) {
+		return ""
+	}
 	normal, found := f.known[text]
 	if !found && f.spend(textFolded) {
 		normal = f.normalText(text)

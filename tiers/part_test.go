@@ -48,7 +48,7 @@ func TestSpellingsOfOneValueShareABudget(t *testing.T) {
 	}
 }
 
-func TestBlanksBeforeAnAccountMakeNoMoreThanOneOtherBudget(t *testing.T) {
+func TestBlanksBeforeAnAccountMakeNoOtherBudget(t *testing.T) {
 	t.Parallel()
 	const account = "victim@example.org"
 	parts := map[string]bool{}
@@ -60,7 +60,7 @@ func TestBlanksBeforeAnAccountMakeNoMoreThanOneOtherBudget(t *testing.T) {
 		}
 		parts[tiers.PartOf("p", "vic"+strings.Repeat("\u200b", 10*n)+"tim@example.org")] = true
 	}
-	require.LessOrEqual(t, len(parts), 2, "a server that trims them takes all of these for one account")
+	require.Len(t, parts, 1, "a server that trims them takes all of these for one account")
 	require.True(t, parts[tiers.PartOf("p", account)])
 }
 

@@ -9,8 +9,6 @@ import (
 )
 
 const (
-	// maxReadText is how many bytes of a text are read to find those that are kept.
-	maxReadText = 64 << 10
 	// maxKeptText is how many of them are kept to be normalised: a character may be written in four times the bytes. It is also
 	// how many are kept of what normalisation makes of them, since one character may become eighteen.
 	maxKeptText = 4 * maxPartText
@@ -21,7 +19,7 @@ const (
 // normalText returns one spelling of a text: compatibility characters, case, characters that nobody sees, blanks around it and
 // the spelling of a whole number make no other text. It is cut after maxPartText bytes.
 //
-// What nobody sees is dropped before anything is cut. A text of which nothing else is read is empty: a server that drops it
+// What nobody sees is dropped before anything is cut, however much there is: a server that drops it
 // would else take for one account what is cut at another place with each further one.
 //
 // The folder counts each byte that is read, and each that is folded.
@@ -53,8 +51,6 @@ func (f *folder) visible(text string) string {
 		switch {
 		case b.Len() >= maxKeptText:
 			return b.String()
-		case at >= maxReadText:
-			return ""
 		case invisible(r), b.Len() == 0 && unicode.IsSpace(r):
 		default:
 			b.WriteRune(r)

@@ -80,13 +80,13 @@ func (s *Selection) arguments() Calls {
 	return s.Calls
 }
 
-// TooManyValues says that an operation gives more different values to an argument than it may where a limit has a
+// TooManyValues says that an operation gives more or longer values to an argument than it may where a limit has a
 // bucket for each. It is refused as an operation that breaks a rule of its shape is.
 type TooManyValues struct {
 	// Operation is the spelling of the operation rule, Limit the name of the limit, and By the path of the argument.
 	Operation, Limit, By string
-	// Most is how many values fit.
-	Most int
+	// Most is how much fits, in words: how many different values, how many in all, or how many bytes.
+	Most string
 	// Mode is that of the limit, the strictest if several have too many.
 	Mode bucket.Mode
 	// EnforceFrom is when Mode becomes enforced if it is warn. It is zero if nobody knows.

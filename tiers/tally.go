@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 
@@ -26,9 +27,9 @@ type tally struct {
 	amounts  [][]int64
 	// total is what all calls ask for in each computed unit, and sizes what the call at hand does.
 	total, sizes []int64
-	// parts are the values of each group, and excess says that it has too many.
+	// parts are the values of each group, and excess what it has more of than fits, in words. That is empty if all fit.
 	parts  [][]part
-	excess []bool
+	excess []string
 	// read counts the values that were read, and texts are those that were folded for that.
 	read  int
 	texts folder
@@ -49,7 +50,7 @@ type part struct {
 func (o *operationRules) tally(selected *Selection, matched uint64) *tally {
 	t := &tally{
 		rules: o, calls: selected.arguments(), matched: matched,
-		requests: make([]int64, len(o.rules)), parts: make([][]part, len(o.groups)), excess: make([]bool, len(o.groups)),
+		requests: make([]int64, len(o.rules)), parts: make([][]part, len(o.groups)), excess: make([]string, len(o.groups)),
 		common: ^uint64(0),
 	}
 	if len(o.units) > 0 {
@@ -120,7 +121,7 @@ func (t *tally) size(i int, paths []string) int64 {
 
 // divide counts a call for each value by which a group is divided.
 func (t *tally) divide(i, at int) {
-	if t.excess[at] {
+	if t.excess[at] != "" {
 		return
 	}
 	g, given := &t.rules.groups[at], false
@@ -132,20 +133,20 @@ func (t *tally) divide(i, at int) {
 		// An empty list has no value, and the call happens all the same.
 		t.value(at, nil)
 	}
-	if !read {
-		t.excess[at] = true
+	if !read && t.excess[at] == "" {
+		t.excess[at] = "the server reads"
 	}
 }
 
 // value counts one value. It returns false if there are too many.
 func (t *tally) value(at int, value any) bool {
 	if t.read++; t.read > maxReadValues {
-		t.excess[at] = true
+		t.excess[at] = fmt.Sprintf("%d values", maxReadValues)
 		return false
 	}
 	name, folded := t.rules.groups[at].part(value, &t.texts)
 	if !folded {
-		t.excess[at] = true
+		t.excess[at] = fmt.Sprintf("%d KiB of values, as far as they are read and folded,", maxFolded>>10)
 		return false
 	}
 	parts := t.parts[at]
@@ -157,7 +158,7 @@ func (t *tally) value(at int, value any) bool {
 		}
 	}
 	if len(parts) == maxValues {
-		t.excess[at] = true
+		t.excess[at] = fmt.Sprintf("%d different values", maxValues)
 		return false
 	}
 	t.parts[at] = append(parts, part{name: name, requests: 1, amounts: added(nil, t.sizes)})
@@ -214,9 +215,11 @@ func (t *tally) ask(rules *Rules, buckets []bucket.Bucket, user string) {
 // askGroup adds a bucket for each value of a group.
 func (t *tally) askGroup(rules *Rules, buckets []bucket.Bucket, at int) []bucket.Bucket {
 	g := &t.rules.groups[at]
-	if t.excess[at] {
+	if most := t.excess[at]; most != "" {
 		if g.excess.Mode != bucket.Off && (rules.TooMany == nil || g.excess.Mode < rules.TooMany.Mode) {
-			rules.TooMany = &g.excess
+			tooMany := g.excess
+			tooMany.Most = most
+			rules.TooMany = &tooMany
 		}
 		return buckets
 	}
