@@ -299,6 +299,10 @@ func (w heldWriter) WriteHeader(status int) {
 	informational := status < http.StatusOK
 	if w.passed || informational {
 		w.response.WriteHeader(status)
+		// The writer of gin only notes it, and what takes over the connection asks the one that it has.
+		if noting, ok := w.response.(interface{ WriteHeaderNow() }); ok && status == http.StatusSwitchingProtocols {
+			noting.WriteHeaderNow()
+		}
 		return
 	}
 	if w.status == 0 {

@@ -1,6 +1,8 @@
 package sink_test
 
 import (
+	"bufio"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -63,3 +65,31 @@ func (e *ended) count() {
 func (e *ended) Write(p []byte) (int, error) { e.count(); return e.ResponseRecorder.Write(p) }
 func (e *ended) WriteHeader(status int)      { e.count(); e.ResponseRecorder.WriteHeader(status) }
 func (e *ended) Flush()                      { e.count(); e.ResponseRecorder.Flush() }
+
+// noting is a writer that only notes a status, as that of gin does, and gives its connection away.
+type noting struct {
+	http.ResponseWriter
+
+	status, written int
+}
+
+func (n *noting) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, nil }
+func (n *noting) WriteHeader(status int)                       { n.status = status }
+func (n *noting) WriteHeaderNow()                              { n.written = n.status }
+
+func TestAConnectionThatIsTakenOverIsAWebSocket(t *testing.T) {
+	t.Parallel()
+	w := &noting{ResponseWriter: httptest.NewRecorder()}
+	asked := http.Header{"Upgrade": {"websocket"}}
+	sink.Handler(http.HandlerFunc(func(inner http.ResponseWriter, r *http.Request) {
+		exchange := sink.From(r.Context())
+		require.False(t, exchange.Socket(asked), "it only asks for one")
+		inner.WriteHeader(http.StatusSwitchingProtocols)
+		_, _, err := http.NewResponseController(inner).Hijack()
+		require.NoError(t, err)
+		require.True(t, exchange.Socket(nil))
+	})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	require.Equal(t, http.StatusSwitchingProtocols, w.written, "before the connection is taken")
+	require.True(t, (*sink.Exchange)(nil).Socket(asked))
+	require.False(t, (*sink.Exchange)(nil).Socket(nil))
+}
