@@ -41,18 +41,10 @@ func at(t *testing.T, addrs ...string) redis.UniversalClient {
 	return open(t, redisclient.Config{Addresses: addrs})
 }
 
-// admin returns a client with all rights.
-func admin(t *testing.T, addr string) *redis.Client {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 func set(t *testing.T, addr string, parameters ...any) {
 	t.Helper()
 	for i := 0; i < len(parameters); i += 2 {
-		require.NoError(t, admin(t, addr).Do(context.Background(), "config", "set", parameters[i], parameters[i+1]).Err())
+		require.NoError(t, redistest.Plain(t, addr).Do(context.Background(), "config", "set", parameters[i], parameters[i+1]).Err())
 	}
 }
 
@@ -120,7 +112,7 @@ func TestTheDoctorLeavesNoKeys(t *testing.T) {
 	client := at(t, cluster.Addrs...)
 	examine(t, client)
 	for _, addr := range cluster.Addrs {
-		keys, err := admin(t, addr).DBSize(context.Background()).Result()
+		keys, err := redistest.Plain(t, addr).DBSize(context.Background()).Result()
 		require.NoError(t, err)
 		require.Zero(t, keys)
 	}
@@ -129,14 +121,14 @@ func TestTheDoctorLeavesNoKeys(t *testing.T) {
 func TestWhatAUserMayNotRemoveExpires(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, healthy()...).Addr
-	allow(t, admin(t, addr), append(rules(t, false), "-del", "-unlink")...)
+	allow(t, redistest.Plain(t, addr), append(rules(t, false), "-del", "-unlink")...)
 	examine(t, open(t, redisclient.Config{Addresses: []string{addr}, Username: limiter, Password: "pw"}))
 	ctx := context.Background()
-	keys, err := admin(t, addr).Keys(ctx, "*").Result()
+	keys, err := redistest.Plain(t, addr).Keys(ctx, "*").Result()
 	require.NoError(t, err)
 	for _, key := range keys {
 		require.Contains(t, key, "rl:main:{~doctor-")
-		life, err := admin(t, addr).PTTL(ctx, key).Result()
+		life, err := redistest.Plain(t, addr).PTTL(ctx, key).Result()
 		require.NoError(t, err)
 		// A key that has expired meanwhile has -2.
 		require.True(t, life == -2 || life > 0 && life <= 5*time.Second, life)
@@ -221,7 +213,7 @@ func TestAServerThatIsAwayIsNamed(t *testing.T) {
 func TestNoFindingShowsAPassword(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t).Addr
-	require.NoError(t, admin(t, addr).Do(context.Background(), "acl", "setuser", limiter, "reset", "on", ">verysecret").Err())
+	require.NoError(t, redistest.Plain(t, addr).Do(context.Background(), "acl", "setuser", limiter, "reset", "on", ">verysecret").Err())
 	for _, password := range []string{"verysecret", "otherverysecret"} {
 		found := examine(t, at(t, "redis://"+limiter+":"+password+"@"+addr))
 		require.NotEmpty(t, found)

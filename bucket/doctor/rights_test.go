@@ -50,19 +50,19 @@ func TestEachMissingRightIsNamedWithTheLineThatAddsIt(t *testing.T) {
 			continue
 		}
 		some := slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == rule })
-		allow(t, admin(t, addr), append(some, looking...)...)
+		allow(t, redistest.Plain(t, addr), append(some, looking...)...)
 		f := only(t, client, doctor.Error, "missing-right", strings.ToUpper(command))
 		require.Contains(t, f.Remedy, "ACL SETUSER limiter +"+command+";")
 		require.Equal(t, addr, f.Node)
 	}
-	allow(t, admin(t, addr), append(all, looking...)...)
+	allow(t, redistest.Plain(t, addr), append(all, looking...)...)
 	require.Equal(t, []string{"no-replica"}, codes(examine(t, client)))
 }
 
 func TestKeysThatTheUserMayNotUseAreFound(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, healthy()...).Addr
-	allow(t, admin(t, addr), append(rules(t, false), looking...)...)
+	allow(t, redistest.Plain(t, addr), append(rules(t, false), looking...)...)
 	client := open(t, redisclient.Config{Addresses: []string{addr}, Username: limiter, Password: "pw"})
 	found, err := doctor.Examine(context.Background(), doctor.Config{Client: client, Namespace: "shop", Timeout: patience, Patience: patience})
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestKeysThatTheUserMayNotUseAreFound(t *testing.T) {
 func TestWhereInfoAndConfigAreForbiddenTheDoctorSaysWhatToCheckByHand(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, healthy()...).Addr
-	allow(t, admin(t, addr), rules(t, false)...)
+	allow(t, redistest.Plain(t, addr), rules(t, false)...)
 	client := open(t, redisclient.Config{Addresses: []string{addr}, Username: limiter, Password: "pw"})
 	f := only(t, client, doctor.Note, "could-not-look", "INFO is refused")
 	require.Contains(t, f.Remedy, "maxmemory_policy")
@@ -92,7 +92,7 @@ func TestInAClusterWithFewRightsOnlyWhatCouldNotBeSeenIsFound(t *testing.T) {
 	cluster := redistest.StartReplicatedCluster(t, never)
 	for _, addr := range cluster.Addrs {
 		set(t, addr, "maxmemory", memory)
-		allow(t, admin(t, addr), rules(t, true)...)
+		allow(t, redistest.Plain(t, addr), rules(t, true)...)
 	}
 	client := open(t, redisclient.Config{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
 	found := examine(t, client)
@@ -109,10 +109,10 @@ func TestARightThatOnlyAReplicaLacksIsFoundBeforeItIsPromoted(t *testing.T) {
 	cluster := redistest.StartReplicatedCluster(t, never)
 	for _, addr := range cluster.Addrs {
 		set(t, addr, "maxmemory", memory, "appendonly", "yes")
-		allow(t, admin(t, addr), append(rules(t, true), looking...)...)
+		allow(t, redistest.Plain(t, addr), append(rules(t, true), looking...)...)
 	}
 	replica := cluster.Replicas[1].Addr
-	allow(t, admin(t, replica), append(append(rules(t, true), looking...), "-setrange")...)
+	allow(t, redistest.Plain(t, replica), append(append(rules(t, true), looking...), "-setrange")...)
 	client := open(t, redisclient.Config{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
 	f := only(t, client, doctor.Error, "missing-right", "SETRANGE")
 	require.Equal(t, replica, f.Node)
@@ -124,7 +124,7 @@ func TestAClientThatMayNotReadTheMapOfSlotsIsFound(t *testing.T) {
 	cluster := redistest.StartReplicatedCluster(t, never)
 	for _, addr := range cluster.Addrs {
 		set(t, addr, "maxmemory", memory, "appendonly", "yes")
-		allow(t, admin(t, addr), append(rules(t, false), looking...)...)
+		allow(t, redistest.Plain(t, addr), append(rules(t, false), looking...)...)
 	}
 	client := open(t, redisclient.Config{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
 	found := examine(t, client)

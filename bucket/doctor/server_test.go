@@ -30,7 +30,7 @@ func TestAServerThatEvictsIsFound(t *testing.T) {
 func TestKeysThatWereEvictedAreFound(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, healthy("--maxmemory-policy", "allkeys-lru")...).Addr
-	client := admin(t, addr)
+	client := redistest.Plain(t, addr)
 	ctx := context.Background()
 	require.NoError(t, client.Set(ctx, "large", strings.Repeat("x", 1<<20), 0).Err())
 	set(t, addr, "maxmemory", 1<<20)
@@ -49,8 +49,8 @@ func TestMemoryThatIsNearlyFullIsFound(t *testing.T) {
 	addr := redistest.Start(t, healthy()...).Addr
 	ctx := context.Background()
 	// A value that is sent leaves a buffer of its size behind, which counts until the server takes it back.
-	require.NoError(t, admin(t, addr).SetRange(ctx, "large", 32<<20, "x").Err())
-	info, err := admin(t, addr).InfoMap(ctx, "memory").Result()
+	require.NoError(t, redistest.Plain(t, addr).SetRange(ctx, "large", 32<<20, "x").Err())
+	info, err := redistest.Plain(t, addr).InfoMap(ctx, "memory").Result()
 	require.NoError(t, err)
 	used, err := strconv.Atoi(info["Memory"]["used_memory"])
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestAReplicaInThePlaceOfAMasterIsFound(t *testing.T) {
 	require.Contains(t, f.Remedy, "master")
 
 	// Where INFO is forbidden, because it refuses what is written.
-	allow(t, admin(t, addr), rules(t, false)...)
+	allow(t, redistest.Plain(t, addr), rules(t, false)...)
 	found := examine(t, open(t, redisclient.Config{Addresses: []string{addr}, Username: limiter, Password: "pw"}))
 	require.ElementsMatch(t, []string{"could-not-look", "read-only-replica"}, codes(found))
 }
@@ -142,7 +142,7 @@ func TestAClusterThatNeedsAllItsShardsIsFound(t *testing.T) {
 func TestAClusterThatHasLostSlotsIsFound(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, healthy("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no")...).Addr
-	require.NoError(t, admin(t, addr).ClusterAddSlotsRange(context.Background(), 0, 8191).Err())
+	require.NoError(t, redistest.Plain(t, addr).ClusterAddSlotsRange(context.Background(), 0, 8191).Err())
 	client := at(t, "redis://"+addr+"?cluster=true")
 	require.Eventually(t, func() bool {
 		for _, f := range examine(t, client) {

@@ -34,7 +34,7 @@ func TestAChangeReachesEveryInstanceAlsoThroughBrokenConnectionsAndARestartOfRed
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = fleet[i].Close() })
 	}
-	writer := open(t, plain(t, server.Addr))
+	writer := open(t, redistest.Plain(t, server.Addr))
 	acme := tiers.Subject{Tenant: "acme"}
 	maxCost := func(d *directory.Directory) int {
 		return int(d.Snapshot().Rules(acme, tiers.Selection{Record: d.Prepare(t.Context(), acme)}).MaxCost.Enforce)
@@ -78,7 +78,7 @@ func TestAChangeReachesEveryInstanceAlsoThroughBrokenConnectionsAndARestartOfRed
 // The script that an instance runs twice a second.
 func BenchmarkAsking(b *testing.B) {
 	server := redistest.Start(b)
-	client := plain(b, server.Addr)
+	client := redistest.Plain(b, server.Addr)
 	source := open(b, client)
 	_, err := source.Put(b.Context(), "acme", []byte(`{"tier":"pro"}`), 0)
 	require.NoError(b, err)

@@ -28,7 +28,7 @@ func records(n int, before func(i int) error) iter.Seq2[directory.Record, error]
 func TestADirectoryThatWasLostIsThereAgainAsAWhole(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	source := open(t, client)
 	const n = 1000
 	written, err := source.Refill(t.Context(), records(n, func(i int) error {
@@ -68,7 +68,7 @@ func TestADirectoryThatWasLostIsThereAgainAsAWhole(t *testing.T) {
 func TestADirectoryThatSomebodyWritesMeanwhileOrThatIsLostAgainIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	source := open(t, client)
 	_, err := source.Refill(t.Context(), records(600, func(i int) error {
 		if i == 599 {
@@ -101,7 +101,7 @@ func TestADirectoryThatSomebodyWritesMeanwhileOrThatIsLostAgainIsNotReplaced(t *
 func TestRecordsThatAreNoneRefillNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	source := open(t, client)
 	broken := errors.New("broken")
 	for _, c := range []struct {

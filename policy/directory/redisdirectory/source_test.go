@@ -16,14 +16,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
 )
 
-// plain returns a client for the test itself, which may wait.
-func plain(t testing.TB, addr string) *redis.Client {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 func open(t testing.TB, client redis.UniversalClient) *redisdirectory.Source {
 	t.Helper()
 	source, err := redisdirectory.New(redisdirectory.Config{Client: client})
@@ -41,7 +33,7 @@ func TestARedisKeepsTheContractOfSources(t *testing.T) {
 				client := redistest.Connect(t, server.Addr)
 				return open(t, client)
 			},
-			Lose: func() error { return plain(t, server.Addr).FlushAll(context.Background()).Err() },
+			Lose: func() error { return redistest.Plain(t, server.Addr).FlushAll(context.Background()).Err() },
 		}
 	})
 }
@@ -49,7 +41,7 @@ func TestARedisKeepsTheContractOfSources(t *testing.T) {
 func TestTheRightsThatAreNamedAreEnoughAndNoMore(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := plain(t, server.Addr)
+	admin := redistest.Plain(t, server.Addr)
 	base, err := bucket.ACLRules("main", false)
 	require.NoError(t, err)
 	rules, err := redisdirectory.ACLRules("", "")
@@ -97,7 +89,7 @@ func TestMistakesInTheConfigurationAreReportedAtOnce(t *testing.T) {
 func TestWhatSomebodyElseHasWrittenIsNoRecordAndNotRead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	source := open(t, client)
 	_, err := source.Put(t.Context(), "acme", []byte(`{"tier":"pro"}`), 0)
 	require.NoError(t, err)
@@ -112,7 +104,7 @@ func TestWhatSomebodyElseHasWrittenIsNoRecordAndNotRead(t *testing.T) {
 func TestWhoHasNotAskedForLongerThanTheHistoryGoesBackIsToldOfAGap(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	source := open(t, client)
 	_, err := source.Put(t.Context(), "acme", []byte(`{"tier":"pro"}`), 0)
 	require.NoError(t, err)
