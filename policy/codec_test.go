@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +13,6 @@ import (
 
 // attributes are attributes as text.
 var attributes = attribute.DefaultEncoder()
-
-func unmarshal(text string, into any) error { return json.Unmarshal([]byte(text), into) }
 
 func FuzzARevisionInAFileIsWholeOrRefused(f *testing.F) {
 	r := revision(7)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redisplace"
 )
 
@@ -86,18 +87,9 @@ func Forward(ctx context.Context, cfg ForwardConfig) error {
 		default:
 			wait = forwardPoll
 		}
-		pause(ctx, wait)
+		pace.Sleep(ctx, wait)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // step brings some entries on, and reports whether there were any.
