@@ -156,7 +156,7 @@ clients: test-tools ## Drive Apollo Client, urql and clients of Go into limits a
 	cd contrib/clients && go test -count=1 -parallel 4 -timeout 20m . -node
 
 .PHONY: frameworks
-frameworks: ## Mount a server in the web frameworks of docs/guide/frameworks.md, and compare its table
+frameworks: ## Mount a server in the web frameworks of docs/guide/redis.md, and compare its table
 	cd contrib/frameworks && go test -count=1 .
 
 .PHONY: cover

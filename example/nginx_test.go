@@ -32,7 +32,7 @@ func nginx(t *testing.T, besides string) string {
 		program, err = exec.LookPath("/usr/sbin/nginx")
 	}
 	require.NoError(t, err, "make test-tools installs nginx")
-	page, err := os.ReadFile("../docs/guide/nginx.md")
+	page, err := os.ReadFile("../docs/guide/redis.md")
 	require.NoError(t, err)
 	block := regexp.MustCompile("(?s)```nginx\n(.*?)```").FindSubmatch(page)
 	require.NotNil(t, block)

@@ -29,7 +29,7 @@ of an ADDRESS it is read from the environment, where other users cannot see its 
     warning  that happens when a server fails or is busy
     note     something to know, or what could not be looked at
 
-Without -plain the options of the client are those that redisclient.Open sets. docs/guide/redis.md
+Without -plain the options of the client are those that redisclient.Open sets. docs/reference/redis.md
 lists what is looked for. Nothing is changed but keys of the doctor's own, which expire within
 seconds.
 

@@ -28,7 +28,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-var update = flag.Bool("update", false, "write what was seen into docs/guide/frameworks.md")
+var update = flag.Bool("update", false, "write what was seen into docs/guide/redis.md")
 
 // patience is how long nothing has to come until the table says that nothing comes.
 const patience = 5 * time.Second
@@ -122,7 +122,7 @@ func TestThePageSaysWhatFrameworksDo(t *testing.T) {
 func requireTable(t *testing.T, rows string) {
 	t.Helper()
 	const begin, end = "<!-- table -->\n", "<!-- end -->\n"
-	page := filepath.Join("..", "..", "docs", "guide", "frameworks.md")
+	page := filepath.Join("..", "..", "docs", "guide", "redis.md")
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	head, rest, found := strings.Cut(string(text), begin)

@@ -1,5 +1,5 @@
 // Package frameworks_test mounts a server with limits in the web frameworks that people use, and writes down what that
-// does to refusals, streams and connections: docs/guide/frameworks.md has the table. It is a module of its own, because
+// does to refusals, streams and connections: docs/guide/redis.md has the table. It is a module of its own, because
 // the library needs none of them.
 package frameworks_test
 
