@@ -274,7 +274,7 @@ func (s *byteSearch) ask(t *testing.T, c *candidate) {
 }
 
 // TestAPointOfTheExampleBuysNoMoreBytesThanThePageSays evolves operations by the bytes that their answers have for each
-// point, and holds each to what docs/guide/answers.md says.
+// point, and holds each to what docs/reference/limitations.md says.
 func TestAPointOfTheExampleBuysNoMoreBytesThanThePageSays(t *testing.T) {
 	t.Parallel()
 	s := newByteSearch(t)
