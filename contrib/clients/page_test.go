@@ -14,10 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write what was seen, and the snippets, into docs/guide/clients.md")
+var update = flag.Bool("update", false, "write what was seen into docs/reports/clients.md, and the snippets into docs/guide/clients.md")
 
-// page is where it is written what the clients do.
-var page = filepath.Join("..", "..", "docs", "guide", "clients.md")
+// guide has the snippets, and report the clients with their versions and what they did.
+var (
+	guide  = filepath.Join("..", "..", "docs", "guide", "clients.md")
+	report = filepath.Join("..", "..", "docs", "reports", "clients.md")
+)
 
 // writing keeps tests from writing the page at the same time.
 var writing sync.Mutex
@@ -66,8 +69,8 @@ func table(c *client, rows []row) string {
 	return b.String()
 }
 
-// requireInPage checks that a part of the page has the text, or writes it there.
-func requireInPage(t *testing.T, part, text string) {
+// requireInPage checks that a part of a page has the text, or writes it there.
+func requireInPage(t *testing.T, page, part, text string) {
 	t.Helper()
 	writing.Lock()
 	defer writing.Unlock()
@@ -82,7 +85,7 @@ func requireInPage(t *testing.T, part, text string) {
 		require.NoError(t, os.WriteFile(page, []byte(whole), 0o600))
 		return
 	}
-	require.Equal(t, was, text, "docs/guide/clients.md is not what happens: run with -update, and read what changed")
+	require.Equal(t, was, text, "%s is not what happens: run with -update, and read what changed", page)
 }
 
 func TestTheSnippetsOfThePageAreTheCodeThatRan(t *testing.T) {
@@ -90,7 +93,7 @@ func TestTheSnippetsOfThePageAreTheCodeThatRan(t *testing.T) {
 	for _, name := range []string{"refusal.mjs", "apollo.mjs", "urql.mjs"} {
 		code, err := os.ReadFile(filepath.Join("node", name))
 		require.NoError(t, err)
-		requireInPage(t, "code "+name, "```js\n// "+name+"\n"+string(code)+"```\n")
+		requireInPage(t, guide, "code "+name, "```js\n// "+name+"\n"+string(code)+"```\n")
 	}
 	code, err := os.ReadFile(filepath.Join("patient", "example_test.go"))
 	require.NoError(t, err)
@@ -98,7 +101,7 @@ func TestTheSnippetsOfThePageAreTheCodeThatRan(t *testing.T) {
 	require.True(t, found)
 	code, _, found = bytes.Cut(code, []byte("\t// Output:"))
 	require.True(t, found)
-	requireInPage(t, "code example_test.go", "```go\n"+strings.ReplaceAll("\n"+string(code), "\n\t", "\n")[1:]+"```\n")
+	requireInPage(t, guide, "code example_test.go", "```go\n"+strings.ReplaceAll("\n"+string(code), "\n\t", "\n")[1:]+"```\n")
 }
 
 func TestThePageNamesTheVersionsThatAreDriven(t *testing.T) {
@@ -110,7 +113,7 @@ func TestThePageNamesTheVersionsThatAreDriven(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(manifest, &installed))
 	require.NotEmpty(t, installed.Dependencies)
-	text, err := os.ReadFile(page)
+	text, err := os.ReadFile(report)
 	require.NoError(t, err)
 	for name, version := range installed.Dependencies {
 		require.Contains(t, string(text), "`"+name+"` "+version)

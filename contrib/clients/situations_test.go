@@ -111,7 +111,7 @@ type client struct {
 
 // situation is something that happens to a client.
 type situation struct {
-	// name is what docs/guide/clients.md calls it.
+	// name is what docs/reports/clients.md calls it.
 	name string
 	// document is what is sent, with the headers Accept, which is the client's own if empty, and
 	// Idempotency-Key, which is absent if empty.
@@ -177,7 +177,7 @@ func (s *situation) play(t *testing.T, c *client, with setup) ([]attempt, outcom
 	return g.seen(), saw
 }
 
-// cell describes what was seen, in the words of the tables in docs/guide/clients.md.
+// cell describes what was seen, in the words of the tables in docs/reports/clients.md.
 func (s *situation) cell(with setup, seen []attempt, saw outcome) string {
 	early, runs, charged := 0, runsOf(seen), int64(0)
 	for _, a := range seen {
@@ -255,7 +255,7 @@ func TestClientsMeetEachSituationAsTheirPageSays(t *testing.T) {
 			// It runs when those of all situations have.
 			t.Cleanup(func() {
 				if !t.Failed() && whole(rows) {
-					requireInPage(t, "measured "+c.name, table(c, rows))
+					requireInPage(t, report, "measured "+c.name, table(c, rows))
 				}
 			})
 			for i, s := range met {
