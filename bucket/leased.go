@@ -59,7 +59,7 @@ type LeasedConfig struct {
 // Leased is a [Store] in front of one that leases parts of its buckets. For a busy tenant it holds a part of the bucket of the tenant: of its
 // capacity, of what comes back, and a level. A take is then a debit in this process, and the store is asked about once a second, so that a
 // tenant of hundreds of thousands of takes a second costs the store a few calls. What all holders and the store admit together in any interval
-// of time is what one bucket would have admitted, or less, see docs/guide/leases.md for what bounds that.
+// of time is what one bucket would have admitted, or less, see docs/guide/fleet.md for what bounds that.
 //
 // Takes that need more than the bucket of the tenant, such as a user or an idempotency key, ask the store for the rest, and give back what
 // they took here if it refuses. [Take.Lease] says of each take whether its tenant may be leased. Everything else passes through.

@@ -102,7 +102,7 @@ func Example_events() {
 	// Output:
 }
 
-// Stores of one's own: docs/guide/hot-tenants.md.
+// Stores of one's own: docs/guide/fleet.md.
 func Example_hotTenants() {
 	_ = func(shared, eu, vault bucket.Store) ratelimit.Config {
 		var cfg ratelimit.Config

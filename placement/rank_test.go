@@ -64,7 +64,7 @@ func percent(x float64) string {
 
 func TestTheTableOfTheBlastRadiusIsWhatTenantsHave(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/guide/shuffle-sharding.md")
+	page, err := os.ReadFile("../docs/guide/fleet.md")
 	require.NoError(t, err)
 	for _, c := range []struct{ n, k int }{{4, 1}, {4, 2}, {12, 1}, {12, 2}, {12, 3}, {24, 3}} {
 		m := &placement.Map{Generation: 1, Candidates: c.k, Stores: stores(c.n)}
