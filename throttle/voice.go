@@ -228,30 +228,30 @@ func (v *voices) reset() {
 // what the signal bears, and less if it says less. What ended fades. The mutex is held.
 func (v *voices) survey(now time.Duration) (running uint64, broad [sayings]bool) {
 	second := int64(now / time.Second)
-	heard := 0
-	var all [voiceSlots]said
+	var heard []said
 	for i := range v.all {
 		one := &v.all[i]
-		all[i] = one.said
-		ran := running
+		says, ran := one.said, running
 		one.ages(now, func(age time.Duration, n uint64) {
 			running += n
 			if class, bounded := v.classOf(age); bounded {
-				all[i].add(class, float64(n))
+				says.add(class, float64(n))
 			}
 		})
-		if running > ran || all[i] != (said{}) || !one.silent(second, heardFor) {
-			heard++
+		if running > ran || says != (said{}) || !one.silent(second, heardFor) {
+			heard = append(heard, says)
 		}
-		one.said.fade()
+		if one.said != (said{}) {
+			one.said.fade()
+		}
 	}
-	v.need = max(leastVoices, (heard+oneIn-1)/oneIn)
+	v.need = max(leastVoices, (len(heard)+oneIn-1)/oneIn)
 	operations := v.lately + float64(running)
 	for saying, bears := range [sayings]float64{1 - percentile, 1 - percentile, v.bears} {
 		part, voices := v.part(operations, bears), 0.0
-		for i := range all {
-			if all[i][saying] > 0 {
-				voices += min(1, all[i][saying]/part)
+		for _, says := range heard {
+			if says[saying] > 0 {
+				voices += min(1, says[saying]/part)
 			}
 		}
 		broad[saying] = voices > float64(v.need-1)
