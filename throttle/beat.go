@@ -87,7 +87,7 @@ func (t *Throttle) report(now time.Time, b beat) Report {
 		offered, room, admitted := ended(&t.offered[i]), ended(&t.sheddable[i]), ended(&t.admitted[i])
 		t.told.counted(i, offered, admitted)
 		weight += float64(admitted)
-		t.kept[i] = float64(admitted) / float64(max(offered, 1))
+		t.kept[i] = float64(admitted) / float64(offered)
 		t.offeredLately[i] += adapting * (float64(offered)/beats - t.offeredLately[i])
 		t.roomLately[i] += adapting * (float64(room)/floorWhole/beats - t.roomLately[i])
 	}

@@ -45,7 +45,7 @@ type Throttle struct {
 	admittedRate, completedRate float64
 	offeredLately, roomLately   [Orders]float64
 	weight                      float64
-	// kept is the share that ran in the last beat, by place.
+	// kept is the share that ran in the last beat, by place, no number if nothing was asked for.
 	kept [Orders]float64
 	// overfull says that it was logged that there are too many signals, and mistaken that one has no target or no name. Both are under mu.
 	overfull, mistaken bool
@@ -110,17 +110,14 @@ const mostCost = 1 << 26
 // memory.
 func (t *Throttle) Offer(tenant string, order int, floor float64, cost int64) Verdict {
 	place, fixed, cost := placeOf(order, floor, cost)
-	s := t.crowd(place).of(t.seed, tenant)
+	c := t.crowd(place)
+	s, asker := c.of(t.seed, tenant)
 	if s.floor.Load() != fixed {
 		s.floor.Store(fixed)
 	}
 	sheds, left := t.sheds(place, fixed)
-	keep := whole - uint64(left*float64(s.cut.Load()))
-	if !s.known.Load() {
-		// Nobody who is known may be there to say what the floor leaves.
-		keep = max(keep, portion(1-sheds))
-	}
-	if sheds <= 0 || s.admits(keep) {
+	turn, cut := c.turnOf(s, asker, fixed)
+	if sheds <= 0 || admits(turn, whole-uint64(left*float64(cut))) {
 		s.offered.Add(cost)
 		s.passed.Add(cost)
 		t.count(place, fixed, cost)
@@ -149,7 +146,7 @@ func (t *Throttle) Weigh(order int, floor float64, cost int64) float64 {
 func (t *Throttle) Withdraw(tenant string, order int, floor float64, cost int64) {
 	t.WithdrawWeight(order, floor, cost)
 	place, _, cost := placeOf(order, floor, cost)
-	s := t.crowd(place).of(t.seed, tenant)
+	s, _ := t.crowd(place).of(t.seed, tenant)
 	s.offered.Add(-cost)
 	s.withdrawn.Add(cost)
 }
