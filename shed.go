@@ -47,7 +47,7 @@ func (e *Extension) shed(op *operation) bool {
 		return false
 	}
 	op.load = load{order: how.Order, floor: how.Floor, points: d.Points}
-	verdict := t.Offer(d.Subject.Tenant, order, floor, d.Points)
+	verdict := t.Offer(voiceOf(&d.Subject), order, floor, d.Points)
 	if verdict.Shed {
 		d.Refuse(&decision.Refusal{Outcome: decision.Shed, RetryAfter: verdict.RetryAfter, ShedShare: verdict.Share})
 	}
@@ -84,7 +84,7 @@ func (e *Extension) withdraw(op *operation) {
 		t.WithdrawWeight(int(l.order), floor, l.points)
 		return
 	}
-	t.Withdraw(op.decision.Subject.Tenant, int(l.order), floor, l.points)
+	t.Withdraw(voiceOf(&op.decision.Subject), int(l.order), floor, l.points)
 }
 
 // start has the throttle know that an operation begins, once. What is returned is zero if there is nothing to end.
