@@ -301,16 +301,22 @@ func (t *Throttle) Status() Status {
 	return s
 }
 
-// ErrRuns says that [Throttle.Run] was called twice.
+// ErrRuns says that [Throttle.Run] was called twice before [Throttle.Shutdown].
 var ErrRuns = errors.New("throttle: it runs already")
 
 // Run tells the centre of this instance once a second, and sheds what it says, until the context ends or [Throttle.Shutdown] is called. Call it
-// once, in a goroutine of its own. The error matches [ErrRuns] if it is called again.
+// once, in a goroutine of its own. The error matches [ErrRuns] if it is called again. After Shutdown it returns nil at once, also if it has not run before: the
+// goroutine may begin that late.
 func (t *Throttle) Run(ctx context.Context) error {
 	second := true
 	t.begin.Do(func() { second = false })
 	if second {
-		return ErrRuns
+		select {
+		case <-t.ended:
+			return nil
+		default:
+			return ErrRuns
+		}
 	}
 	defer close(t.running)
 	// Instances that start together do not tell in one moment.

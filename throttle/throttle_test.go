@@ -238,6 +238,36 @@ func TestAThrottleThatRunsNoMoreLetsItsShareFall(t *testing.T) {
 	})
 }
 
+func TestAThrottleThatIsShutDownBeforeItRunsDoesNotRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		centre := &leaving{Centre: throttle.NewMemory(nil)}
+		one, err := throttle.New(quiet(centre))
+		require.NoError(t, err)
+		require.NoError(t, one.Shutdown(t.Context()))
+		require.NoError(t, one.Run(t.Context()), "it returns at once")
+		require.NoError(t, one.Run(t.Context()))
+		require.Equal(t, []string{"left"}, centre.calls)
+	})
+}
+
+// leaving is a centre that notes what it is told. One goroutine uses it.
+type leaving struct {
+	throttle.Centre
+
+	calls []string
+}
+
+func (l *leaving) Exchange(ctx context.Context, r throttle.Report) (throttle.Share, error) {
+	l.calls = append(l.calls, "told")
+	return l.Centre.Exchange(ctx, r)
+}
+
+func (l *leaving) Leave(ctx context.Context, instance string) error {
+	l.calls = append(l.calls, "left")
+	return l.Centre.Leave(ctx, instance)
+}
+
 func TestATierWithAFloorOfOneIsNeverShed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
