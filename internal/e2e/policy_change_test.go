@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
 
 // patientStore starts a Redis and returns a store on it that waits long enough for a test: requests and
@@ -150,12 +152,15 @@ func TestAPolicyThatChangesUnderLoadKeepsWhatWasSpent(t *testing.T) {
 
 // TestAWindowThatChangesUnderLoadKeepsWhatWasSpentNetOfRefunds counts as the test above does, of operations that
 // are charged 202 points, of which 100 are given back: with k of them spent the next needs 102 k + 202.
+//
+// A replica does not hear of what another one gives back. For a second of its clock it goes on refusing what the store has refused before that.
 func TestAWindowThatChangesUnderLoadKeepsWhatWasSpentNetOfRefunds(t *testing.T) {
 	t.Parallel()
 	const estimated = `{ users(first: 200) { name } }`
 	store := patientStore(t)
 	const first = "quota: {capacity: 5000, per: day, window: fixed}"
-	refunds := func(cfg *ratelimit.Config) { cfg.Settlement.Refund = true }
+	clock := &ratelimittest.Clock{}
+	refunds := func(cfg *ratelimit.Config) { cfg.Settlement.Refund, cfg.Outage.Clock = true, clock.Now }
 	before, after := newReplica(t, store, first, refunds), newReplica(t, store, first, refunds)
 	settled := func(operations int, replicas ...*replica) []*answers {
 		t.Helper()
@@ -163,6 +168,7 @@ func TestAWindowThatChangesUnderLoadKeepsWhatWasSpentNetOfRefunds(t *testing.T) 
 		for _, r := range replicas {
 			require.NoError(t, r.extension.AwaitSettled(context.Background()))
 		}
+		clock.Advance(time.Second)
 		return counts
 	}
 	// filled goes on one by one, because what is under way at once is charged whole.

@@ -19,8 +19,7 @@ import (
 
 func TestAnOperationWhoseClientHasGoneHasNotFailed(t *testing.T) {
 	t.Parallel()
-	s := newShedding(t, func(cfg *throttle.Config, _ *ratelimit.Config) { cfg.Errors = 0.5 })
-	s.centre.admit()
+	s := newAdmitting(t, func(cfg *throttle.Config, _ *ratelimit.Config) { cfg.Errors = 0.5 })
 	began := make(chan struct{}, 1)
 	s.resolver.OnExport = func(ctx context.Context, _ int) error {
 		began <- struct{}{}
@@ -56,11 +55,10 @@ func TestAllWhomNobodyKnowsAreOneVoiceOfTheThrottle(t *testing.T) {
 			t.Parallel()
 			var asked, before int64
 			busy := make(chan float64, 1000)
-			s := newShedding(t, func(cfg *throttle.Config, c *ratelimit.Config) {
+			s := newAdmitting(t, func(cfg *throttle.Config, c *ratelimit.Config) {
 				cfg.Errors = 0.02
 				centre, ok := cfg.Centre.(*fixedCentre)
 				require.True(t, ok)
-				centre.admit()
 				centre.told = func(r throttle.Report) {
 					now := atomic.LoadInt64(&asked)
 					if now-before >= enough && len(busy) < cap(busy) {

@@ -18,6 +18,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 	"github.com/gqlgen-ratelimit/ratelimit/throttle"
 )
 
@@ -39,27 +40,23 @@ tenants:
 `
 
 // fixedCentre answers every report with the same share. Its methods may be called by several goroutines.
+//
+// By its clock each report comes one beat after the one before, however late it is on a busy machine. Reports have rates per beat: an operation
+// that begins in one beat and ends in a longer one would count less as completed than as admitted, for ever.
 type fixedCentre struct {
+	clock ratelimittest.Clock
+	share throttle.Share
 	// told receives each report, if it is set before the throttle runs.
 	told func(throttle.Report)
 
-	mu    sync.Mutex
-	share throttle.Share
-	last  throttle.Report
-	sums  throttle.Report
-}
-
-// admit ends shedding: the next reports are answered with a share of 0. The running throttle reads it too.
-func (d *fixedCentre) admit() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.share.Shed = 0
+	mu   sync.Mutex
+	sums throttle.Report
 }
 
 func (d *fixedCentre) Exchange(_ context.Context, r throttle.Report) (throttle.Share, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last = r
+	d.clock.Advance(throttle.Beat)
 	if d.told != nil {
 		d.told(r)
 	}
@@ -79,7 +76,7 @@ func (d *fixedCentre) seen() throttle.Report {
 	return d.sums
 }
 
-// shedding is a server of which the first place in the order is shed to its floor.
+// shedding is a server with a throttle.
 type shedding struct {
 	*fixture
 	instruments
@@ -89,11 +86,26 @@ type shedding struct {
 	observer *event.Channel
 }
 
-func newShedding(t *testing.T, configure func(*throttle.Config, *ratelimit.Config), outer ...graphql.HandlerExtension) *shedding {
+// newShedding starts a server of which the first place in the order is shed to its floor.
+func newShedding(t *testing.T) *shedding {
+	t.Helper()
+	return newThrottled(t, 0.9, nil)
+}
+
+// newAdmitting starts a server that sheds nothing. configure may change what it wants, and outer extensions are used before the one under test.
+func newAdmitting(t *testing.T, configure func(*throttle.Config, *ratelimit.Config), outer ...graphql.HandlerExtension) *shedding {
+	t.Helper()
+	return newThrottled(t, 0, configure, outer...)
+}
+
+// newThrottled starts a server that sheds a share.
+func newThrottled(t *testing.T, share float64, configure func(*throttle.Config, *ratelimit.Config), outer ...graphql.HandlerExtension) *shedding {
 	t.Helper()
 	s := &shedding{instruments: instruments{t: t}, observer: event.NewChannel(1000)}
-	s.centre = &fixedCentre{share: throttle.Share{Shed: 0.9, Room: [throttle.Orders]float64{0.9}, Instances: 1, Fresh: 1, Pressure: 2}}
-	cfg := throttle.Config{Centre: s.centre, Processor: throttle.None, Memory: throttle.None, Logger: slog.New(slog.DiscardHandler)}
+	s.centre = &fixedCentre{share: throttle.Share{Shed: share, Room: [throttle.Orders]float64{0.9}, Instances: 1, Fresh: 1, Pressure: 2}}
+	cfg := throttle.Config{
+		Centre: s.centre, Clock: s.centre.clock.Now, Processor: throttle.None, Memory: throttle.None, Logger: slog.New(slog.DiscardHandler),
+	}
 	s.fixture = newFixtureWithin(t, func(c *ratelimit.Config) {
 		s.configure(c)
 		c.Policy, c.Observe.Observer = policyOf(t, shedPolicy), s.observer
@@ -129,7 +141,7 @@ func refused(r reply) bool { return r.Status == http.StatusServiceUnavailable }
 
 func TestWhatIsShedIsOverloadedAndChargesNothing(t *testing.T) {
 	t.Parallel()
-	s := newShedding(t, nil)
+	s := newShedding(t)
 	answer := s.until(request{Query: half}, refused)
 	takes := len(s.store.Takes())
 	require.Equal(t, ratelimitclient.CodeOverloaded, answer.errorCode(t))
@@ -158,7 +170,7 @@ func TestWhatIsShedIsOverloadedAndChargesNothing(t *testing.T) {
 
 func TestTheShareThatIsShedIsInTheRefusal(t *testing.T) {
 	t.Parallel()
-	s := newShedding(t, nil)
+	s := newShedding(t)
 	found := make(chan *ratelimit.RefusedError, 100)
 	s.server.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error {
 		if refusal := new(ratelimit.RefusedError); errors.As(err, &refusal) {
@@ -178,7 +190,7 @@ func TestTheShareThatIsShedIsInTheRefusal(t *testing.T) {
 
 func TestOnlyTiersThatEnforceAndTakePartAreShed(t *testing.T) {
 	t.Parallel()
-	s := newShedding(t, nil)
+	s := newShedding(t)
 	// All of them are known for the same time: whoever has not asked before is shed last.
 	for shed := 0; shed < 30; {
 		for _, tenant := range []string{"shadowed", "spared", "floor", "later"} {
@@ -192,7 +204,7 @@ func TestOnlyTiersThatEnforceAndTakePartAreShed(t *testing.T) {
 
 func TestAMutationThatIsShedKeepsItsKeyForAnotherTry(t *testing.T) {
 	t.Parallel()
-	s := newShedding(t, nil)
+	s := newShedding(t)
 	s.until(request{Query: half}, refused)
 	mutation := request{Query: `mutation { createUser(input: {name: "a"}) { name } }`, Key: "key-of-a-mutation-1"}
 	s.until(mutation, func(r reply) bool { return r.Status == http.StatusOK })
@@ -203,7 +215,7 @@ func TestAMutationThatIsShedKeepsItsKeyForAnotherTry(t *testing.T) {
 
 func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
 	t.Parallel()
-	s := newShedding(t, func(cfg *throttle.Config, c *ratelimit.Config) {
+	s := newAdmitting(t, func(cfg *throttle.Config, c *ratelimit.Config) {
 		cfg.Errors = 0.5
 		c.Throttle.Failed = func(r *graphql.Response) bool {
 			if len(r.Data) > 1<<20 {
@@ -212,7 +224,6 @@ func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
 			return true
 		}
 	})
-	s.centre.admit()
 	// Three tenants say something, and a pressure is that of more beats than one.
 	asked := 0
 	require.Eventually(t, func() bool {
@@ -225,8 +236,7 @@ func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
 
 func TestWhatLimitsRefuseAndWhatIsReplayedIsNoLoadForTheThrottle(t *testing.T) {
 	t.Parallel()
-	s := newShedding(t, nil)
-	s.centre.admit()
+	s := newAdmitting(t, nil)
 	const never = `{ users(first: 20000) { name } }`
 	for range 20 {
 		require.Equal(t, ratelimitclient.CodeCostLimitExceeded, s.post(request{Query: never}).errorCode(t))
