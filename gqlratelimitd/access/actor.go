@@ -68,7 +68,7 @@ func System(part string) Actor {
 }
 
 // Person is who answers for what the actor does, as one text that stays whatever else they are called: the issuer and sub of OpenID
-// Connect, or of a token that somebody has issued to a program of theirs, that person. A token that is [Token.Apart] answers for itself.
+// Connect, or of a token that is a program of somebody's, that person. A token that is [Token.Apart] answers for itself.
 func (a Actor) Person() string {
 	if a.Owner != "" && !a.Apart {
 		return a.Owner
@@ -80,6 +80,11 @@ func (a Actor) Person() string {
 // program reports whether the actor is a token of somebody else's, who answers for it.
 func (a *Actor) program() bool {
 	return a.Method == MethodToken && a.Owner != "" && !a.Apart
+}
+
+// AnswersFor reports whether the actor is the person who has issued a token, by themselves or by a program of theirs.
+func (a Actor) AnswersFor(token *Token) bool {
+	return !a.program() && token.Owner == a.Person()
 }
 
 // Confined reports whether the actor has to do with some tenants only.

@@ -32,7 +32,8 @@ type AuthConfig struct {
 type Authenticator struct {
 	cfg     AuthConfig
 	issuers map[string]*issuer
-	lookups *lookups
+	// turns are the lookups that are under way.
+	turns chan struct{}
 	// warned is when it was logged last that something does not answer, in nanoseconds.
 	warned atomic.Int64
 }
@@ -50,7 +51,7 @@ func NewAuthenticator(cfg AuthConfig) (*Authenticator, error) {
 		cfg.Address = peer
 	}
 	var mistakes []error
-	a := &Authenticator{issuers: make(map[string]*issuer, len(cfg.OIDC)), lookups: newLookups()}
+	a := &Authenticator{issuers: make(map[string]*issuer, len(cfg.OIDC)), turns: make(chan struct{}, turns)}
 	for i := range cfg.OIDC {
 		issuer, err := newIssuer(cfg.OIDC[i], cfg.Now)
 		mistakes = append(mistakes, err)
@@ -78,7 +79,8 @@ func (a *Authenticator) Close() {
 const maxCredential = 16 << 10
 
 // Authenticate returns who makes a request, or an [*UnauthenticatedError], or [context.Canceled] where the client has left. An actor may still have no
-// rights: [Authorize] says which. It asks the store of tokens as [Authenticator.Lookup] says.
+// rights: [Authorize] says which. It asks the store for a token that this control plane has issued, and for no other:
+// see [Authenticator.Lookup].
 func (a *Authenticator) Authenticate(r *http.Request) (Actor, error) {
 	address := a.cfg.Address(r)
 	actor, err := a.authenticate(r)
@@ -149,30 +151,26 @@ func (a *Authenticator) byCredential(ctx context.Context, credential string, now
 
 // byToken finds out whose a token of the control plane's own is.
 func (a *Authenticator) byToken(ctx context.Context, credential string, now time.Time) (Actor, error) {
-	id, ok := tokenID(credential)
-	if !ok {
-		return Actor{}, refuse(ReasonMalformed)
-	}
 	if a.cfg.Tokens == nil {
 		return Actor{}, refuse(ReasonUnknown)
 	}
-	hash := sha256.Sum256([]byte(credential))
-	token, err := a.lookups.token(ctx, a.cfg.Tokens, id, a.lookups.known(hash, now).Token != "")
+	id, ok := a.cfg.Tokens.Key().tokenID(credential)
+	if !ok {
+		return Actor{}, refuse(ReasonMalformed)
+	}
+	token, err := a.lookup(ctx, id)
 	if err != nil {
 		return Actor{}, unavailable(err)
 	}
-	if reason := token.judge(hash, now); reason != "" {
-		a.lookups.forget(hash)
+	if reason := token.judge(sha256.Sum256([]byte(credential)), now); reason != "" {
 		return Actor{}, refuse(reason)
 	}
-	actor := token.actor()
-	a.lookups.remember(hash, actor, now)
 	if at := now.Truncate(UsedEvery); !token.Bootstrap && token.Used.Before(at) {
 		if err := a.cfg.Tokens.UseToken(ctx, id, at); err != nil && ctx.Err() == nil {
 			a.cfg.Logger.WarnContext(ctx, "access: the use of a token was not noted", slog.String("token", id), slog.Any("error", err))
 		}
 	}
-	return actor, nil
+	return token.actor(), nil
 }
 
 // peer returns the address at the other end of the connection.

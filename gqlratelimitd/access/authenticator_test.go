@@ -28,6 +28,11 @@ type tokens struct {
 	err   error
 }
 
+// tokenKey is that of the control plane of the tests.
+var tokenKey = access.TokenKey{1, 2, 3}
+
+func (s *tokens) Key() access.TokenKey { return tokenKey }
+
 func (s *tokens) Token(_ context.Context, id string) (*access.Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +57,7 @@ func (s *tokens) UseToken(_ context.Context, id string, at time.Time) error {
 // add issues a token and stores it.
 func (s *tokens) add(t testing.TB, issuer access.Actor, request access.TokenRequest, now time.Time) (*access.Token, string) {
 	t.Helper()
-	token, text, err := access.NewToken(issuer, request, now)
+	token, text, err := tokenKey.NewToken(issuer, request, now)
 	require.NoError(t, err)
 	s.known[token.ID] = token
 	return token, text
@@ -186,7 +191,7 @@ func TestATokenHoldsUntilItExpiresOrIsRevoked(t *testing.T) {
 func TestTheBootstrapTokenIssuesOneTokenAndNothingElse(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
-	token, text := access.NewBootstrapToken(noon)
+	token, text := tokenKey.NewBootstrapToken(noon)
 	d.tokens.known[token.ID] = token
 	actor, err := d.enter(text)
 	require.NoError(t, err)
@@ -259,7 +264,7 @@ func TestAnAuthenticatorWithoutConfigurationLetsNobodyIn(t *testing.T) {
 	a, err := access.NewAuthenticator(access.AuthConfig{})
 	require.NoError(t, err)
 	defer a.Close()
-	_, text := access.NewBootstrapToken(noon)
+	_, text := tokenKey.NewBootstrapToken(noon)
 	_, err = a.Authenticate(request("Bearer " + text))
 	requireReason(t, access.ReasonUnknown, err, text)
 	_, err = a.Authenticate(request())

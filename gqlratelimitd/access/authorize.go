@@ -108,7 +108,7 @@ func AuthorizeIssue(actor Actor, roles []Role, tenants []string) error {
 // [RevokeToken] for each tenant of theirs, and each right that they have: all end with a token that were issued with it, and none of these has more.
 // Who is confined ends no token that is not confined to some of the same tenants, whoever has issued it.
 func AuthorizeRevoke(actor Actor, token *Token) error {
-	own := actor.Token != "" && (actor.Token == token.ID || actor.Token == token.Parent) || !actor.program() && token.Owner == actor.Person()
+	own := actor.Token != "" && (actor.Token == token.ID || actor.Token == token.Parent) || actor.AnswersFor(token)
 	if own && actor.Method != MethodBootstrap && actor.covers(token.Tenants) {
 		return nil
 	}

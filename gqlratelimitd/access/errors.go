@@ -16,7 +16,7 @@ type Reason string
 const (
 	// ReasonMissing: the request shows nothing.
 	ReasonMissing Reason = "missing"
-	// ReasonMalformed: what it shows is not a token, was cut, or there is more than one.
+	// ReasonMalformed: what it shows is no token, or none that was made here, or it was cut, or there is more than one.
 	ReasonMalformed Reason = "malformed"
 	// ReasonUnknown: there is no such token, issuer or key.
 	ReasonUnknown Reason = "unknown"

@@ -26,18 +26,19 @@ func ExampleAuthorize() {
 }
 
 // A token of somebody has no more rights than they have, and counts as them.
-func ExampleNewToken() {
+func ExampleTokenKey_NewToken() {
+	var key access.TokenKey // the store keeps 32 random bytes
 	ada := access.Actor{
 		Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Operator},
 	}
-	token, text, err := access.NewToken(ada, access.TokenRequest{
+	token, text, err := key.NewToken(ada, access.TokenRequest{
 		Subject: "deploy", Roles: []access.Role{access.Operator}, Life: 30 * 24 * time.Hour,
 	}, time.Now())
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(text[:4], len(text), token.Owner)
-	_, _, err = access.NewToken(ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Admin}}, time.Now())
+	_, _, err = key.NewToken(ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Admin}}, time.Now())
 	fmt.Println(err)
 	// Output:
 	// grl_ 77 https://login.example.org ada

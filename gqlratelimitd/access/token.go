@@ -7,10 +7,8 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"strings"
 	"time"
@@ -20,9 +18,9 @@ import (
 
 // TokenPrefix is what every token begins with, so that people and scanners of secrets recognise one.
 //
-// A token is the prefix, the ID, an underscore, 256 random bits, and a checksum, in lower case base32: 77 characters, which match
-// grl_[a-z2-7]{13}_[a-z2-7]{59}. The checksum is CRC-32 of what stands before, and tells a token that was cut or mistyped from one that is
-// not known, without asking anything.
+// A token is the prefix, the ID, an underscore, 256 random bits, and a mark, in lower case base32: 77 characters, which match
+// grl_[a-z2-7]{13}_[a-z2-7]{59}. The mark is the first 4 bytes of an HMAC-SHA-256 of what stands before, under the [TokenKey]. It tells a token that this
+// control plane has issued from one that was cut, mistyped or made up, without asking anything.
 const TokenPrefix = "grl_"
 
 const (
@@ -34,7 +32,13 @@ const (
 	BootstrapLife = time.Hour
 	// UsedEvery is how exactly it is known when a token was used last: a use is noted once in that time.
 	UsedEvery = 10 * time.Minute
-	// MaxTokens is how many tokens hold at once that were issued with one root, see [Token.Root], or by one [Actor.Person] without any token.
+	// MaxTokens is how many tokens hold at once that were issued with one root, see [Token.Root], or by one [Actor.Person] without any token or with
+	// one that nobody has issued. So it bounds how many tokens hold that one credential has brought about:
+	//
+	//   - 100 for a token that is given away, and for a viewer's that somebody has issued: all that comes from it has its root;
+	//   - 10 100 for an operator's or admin's that somebody has issued. Those that they give away are among the 100, and each has a root of its own. This
+	//     is accepted: who gives a token away answers for that;
+	//   - for a person, 100 times what holds for each token that they issue, and the 100: 10 100 for a viewer or a customer, and 1 010 100 for an operator.
 	MaxTokens = 100
 	// EndedTokenLife is for how long a token that has ended is still listed, at least.
 	EndedTokenLife = 90 * 24 * time.Hour
@@ -42,13 +46,6 @@ const (
 	MaxSubject = 128
 	// MaxTenant is how many bytes the name of a tenant has to which an actor is confined.
 	MaxTenant = 256
-)
-
-const (
-	idLength       = 13 // of 8 bytes in base32
-	secretLength   = 52 // of 32 bytes
-	checksumLength = 7  // of 4 bytes
-	tokenLength    = len(TokenPrefix) + idLength + 1 + secretLength + checksumLength
 )
 
 // lower is base32 that is selected with a double click and read over the telephone.
@@ -66,11 +63,11 @@ type Token struct {
 	// bootstrap token was exchanged, and Parent there and where the issuer has come in otherwise.
 	Owner  string `json:"owner,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// Root is the ID of the token whose budgets this one has: that of its parent if that is a program of somebody's, so that no program has more by
-	// issuing tokens, and otherwise its own. One that is Apart has its own.
-	Root string `json:"root"`
-	// Apart says that somebody who is confined to no tenant has issued it to somebody who is confined to some. It is no program of its owner then:
-	// it answers for itself, and for what is issued with it.
+	// Root is the ID of the token whose budgets this one has: that of its parent if somebody has issued that, so that no token has more by issuing
+	// others. Otherwise it is its own, as it is of one that is Apart. A customer is told of no root but those of their own tokens.
+	Root string `json:"root,omitempty"`
+	// Apart says that it is given away: who may end every token, see [RevokeToken], has issued it to somebody who is confined to some tenants. It is no
+	// program of its owner then: it answers for itself, and for what is issued with it. Whatever anybody else issues is a program of theirs.
 	Apart bool `json:"apart,omitempty"`
 	// Roles and Tenants are those of the actor.
 	Roles   []Role   `json:"roles,omitempty"`
@@ -88,6 +85,8 @@ type Token struct {
 
 // TokenStore is where tokens are kept. It is safe for concurrent use.
 type TokenStore interface {
+	// Key returns the key with which its tokens are made. It is the same each time.
+	Key() TokenKey
 	// Token returns the token with the ID, also one that holds no longer, and nil if there is none.
 	Token(ctx context.Context, id string) (*Token, error)
 	// UseToken notes that a token was used at a time. It is called at most once in [UsedEvery] for each token and process, never for a
@@ -110,7 +109,7 @@ type TokenRequest struct {
 // once. The error is a [*DeniedError], or names every mistake in the request. It stores nothing. Who stores a token that the
 // bootstrap token was exchanged for sets [Token.Used] of that one in the same transaction, if it is still zero: it is good once. It also finds out there whether the token of
 // the actor still holds, and whether fewer than [MaxTokens] do.
-func NewToken(actor Actor, request TokenRequest, now time.Time) (*Token, string, error) {
+func (k TokenKey) NewToken(actor Actor, request TokenRequest, now time.Time) (*Token, string, error) {
 	if err := AuthorizeIssue(actor, request.Roles, request.Tenants); err != nil {
 		return nil, "", err
 	}
@@ -126,22 +125,22 @@ func NewToken(actor Actor, request TokenRequest, now time.Time) (*Token, string,
 	}
 	if actor.Method != MethodBootstrap {
 		t.Owner, t.Parent = actor.Person(), actor.Token
-		t.Apart = len(t.Tenants) > 0 && !actor.Confined()
+		t.Apart = len(t.Tenants) > 0 && Authorize(actor, RevokeToken, "") == nil
 	}
-	if actor.program() && !t.Apart {
+	if actor.Owner != "" && !t.Apart {
 		t.Root = actor.Root
 	}
 	if !actor.Until.IsZero() && actor.Until.Before(t.Expires) {
 		t.Expires = actor.Until
 	}
-	return t, t.make(), nil
+	return t, t.make(k), nil
 }
 
 // NewBootstrapToken makes the bootstrap token, for a control plane that has no other, or whose tokens are all lost. It may be
 // exchanged for one token with any roles, once, within [BootstrapLife]. Who can call it has the machine.
-func NewBootstrapToken(now time.Time) (*Token, string) {
+func (k TokenKey) NewBootstrapToken(now time.Time) (*Token, string) {
 	t := &Token{Subject: "bootstrap", Bootstrap: true, Issued: now, Expires: now.Add(BootstrapLife)}
-	return t, t.make()
+	return t, t.make(k)
 }
 
 // check returns all mistakes.
@@ -169,31 +168,15 @@ func plain(text string, most int) bool {
 }
 
 // make gives the token an ID and returns its text. rand.Read of crypto never fails.
-func (t *Token) make() string {
+func (t *Token) make(k TokenKey) string {
 	var random [8 + 32]byte
 	_, _ = rand.Read(random[:])
 	t.ID = lower.EncodeToString(random[:8])
 	t.Root = cmp.Or(t.Root, t.ID)
 	text := TokenPrefix + t.ID + "_" + lower.EncodeToString(random[8:])
-	text += checksum(text)
+	text += k.mark(text)
 	t.Hash = sha256.Sum256([]byte(text))
 	return text
-}
-
-// checksum returns the checksum of what stands before it.
-func checksum(text string) string {
-	return lower.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))))
-}
-
-// tokenID returns the ID of a token that is whole. It says nothing about whether there is such a token.
-func tokenID(text string) (string, bool) {
-	if len(text) != tokenLength || !strings.HasPrefix(text, TokenPrefix) || text[len(TokenPrefix)+idLength] != '_' {
-		return "", false
-	}
-	if body := text[:tokenLength-checksumLength]; checksum(body) != text[len(body):] {
-		return "", false
-	}
-	return text[len(TokenPrefix):][:idLength], true
 }
 
 // judge returns why a token with this hash does not hold at a time, or "". The token is nil where none has the ID. It takes as long

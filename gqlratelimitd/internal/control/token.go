@@ -30,7 +30,7 @@ func (c *Control) IssueToken(ctx context.Context, r Request, in access.TokenRequ
 	var issued *access.Token
 	var secret string
 	check := func() (err error) {
-		issued, secret, err = access.NewToken(r.Actor, in, c.now())
+		issued, secret, err = c.cfg.Store.TokenKey().NewToken(r.Actor, in, c.now())
 		if err != nil && !errors.Is(err, access.ErrDenied) {
 			err = &InvalidError{Field: "token", Err: err}
 		}
@@ -43,8 +43,7 @@ func (c *Control) IssueToken(ctx context.Context, r Request, in access.TokenRequ
 		if err := tx.AddToken(issued); err != nil {
 			return nil, done{}, err
 		}
-		token := shownToken(issued)
-		return &IssuedToken{Token: token, Secret: secret}, done{target: "token " + issued.ID, after: token}, nil
+		return &IssuedToken{Token: tokenFor(r.Actor, issued), Secret: secret}, done{target: "token " + issued.ID, after: shownToken(issued)}, nil
 	})
 	return answer, err
 }
@@ -135,7 +134,7 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 // Bootstrap issues the bootstrap token, for who has the machine, and returns its text. If any other token was ever issued it returns an
 // empty text, unless it is asked to all the same because all tokens are lost.
 func (c *Control) Bootstrap(ctx context.Context, lost bool) (string, error) {
-	token, secret := access.NewBootstrapToken(c.now())
+	token, secret := c.cfg.Store.TokenKey().NewBootstrapToken(c.now())
 	r := Request{Actor: access.System("bootstrap"), Reason: "nobody has a token"}
 	if lost {
 		r.Reason = "who has the machine asked for a token"
@@ -202,13 +201,19 @@ func tokensAfter(v *store.View, f *TokenFilter) ([]access.Token, error) {
 	return v.Tokens(f.After, store.MaxPage)
 }
 
-// tokenFor is a token as it is told to an actor: who is confined is not told which other tenants there are, and who has given a token to one of
-// theirs.
+// tokenFor is a token as it is told to an actor: who is confined is told which other tenants there are of no token, and of who has issued it and
+// from what it comes nothing but what they are themselves.
 func tokenFor(actor access.Actor, t *access.Token) access.Token {
 	token := shownToken(t)
 	if actor.Confined() {
-		if token.Apart {
-			token.Owner, token.Parent = "", ""
+		if !actor.AnswersFor(t) {
+			token.Owner = ""
+			if token.Parent != actor.Token {
+				token.Parent = ""
+			}
+			if token.Root != actor.Token && token.Root != token.ID {
+				token.Root = ""
+			}
 		}
 		token.Tenants = slices.DeleteFunc(slices.Clone(token.Tenants), func(tenant string) bool { return !slices.Contains(actor.Tenants, tenant) })
 	}
@@ -220,6 +225,9 @@ func (c *Control) TokenStore() access.TokenStore { return tokens{c.cfg.Store} }
 
 // tokens are those of a store.
 type tokens struct{ db *store.DB }
+
+// Key implements access.TokenStore.
+func (t tokens) Key() access.TokenKey { return t.db.TokenKey() }
 
 // Token implements access.TokenStore.
 func (t tokens) Token(ctx context.Context, id string) (found *access.Token, _ error) {

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -279,4 +280,74 @@ func TestWhoIssuesHasAHundredTokensThatHold(t *testing.T) {
 	// Those that have ended by their time do not count either.
 	s.now = s.now.Add(time.Minute)
 	_, _ = s.issued(operator, short)
+}
+
+// fill issues tokens by an actor until no more may hold, and returns how many it has issued.
+func (s *scene) fill(issuer access.Actor, request access.TokenRequest) (n int) {
+	s.Helper()
+	for {
+		_, err := s.IssueToken(s.ctx(), by(issuer), request)
+		if err != nil {
+			require.ErrorIs(s, err, control.ErrTooManyTokens)
+			return n
+		}
+		n++
+	}
+}
+
+func TestWhatAViewerIssuesCountsForOneToken(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	_, viewer := s.issued(operator, viewerToken())
+	kids := make(map[string]access.Actor)
+	for i := range 30 {
+		tenant := fmt.Sprintf("made-up-%d", i)
+		token, kid := s.issued(viewer, viewerToken(tenant))
+		require.False(t, token.Apart)
+		kids[tenant] = kid
+	}
+	issued := 0
+	for tenant, kid := range kids {
+		issued += s.fill(kid, viewerToken(tenant))
+	}
+	require.Equal(t, access.MaxTokens-30, issued, "30 programs of it had 3000")
+	require.Zero(t, s.fill(viewer, viewerToken()))
+	require.Zero(t, s.fill(viewer, viewerToken("made-up-30")))
+}
+
+func TestWhoGivesTokensAwayHasAHundred(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	_, program := s.issued(operator, access.TokenRequest{Subject: "portal", Roles: []access.Role{access.Operator}})
+	given, customer := s.issued(program, viewerToken("acme"))
+	require.True(t, given.Apart)
+	_, child := s.issued(customer, viewerToken("acme"))
+	require.Equal(t, access.MaxTokens-1, s.fill(child, viewerToken("acme")), "all below a customer is the customer's")
+	require.Zero(t, s.fill(customer, viewerToken("acme")))
+	require.Equal(t, access.MaxTokens-1, s.fill(program, viewerToken("globex")))
+	require.Zero(t, s.fill(program, viewerToken()))
+	_, err := s.IssueToken(s.ctx(), by(operator), viewerToken())
+	require.NoError(t, err)
+}
+
+func TestACustomerIsToldNothingOfTheViewerBehindAToken(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	program, viewer := s.issued(operator, viewerToken())
+	kid, confined := s.issued(viewer, viewerToken("acme"))
+	below, err := s.IssueToken(s.ctx(), by(confined), viewerToken("acme"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"", kid.ID, ""}, []string{below.Owner, below.Parent, below.Root}, "of a token that it has just issued")
+	own, err := s.Tokens(s.ctx(), confined, control.TokenFilter{Parent: kid.ID, N: 10})
+	require.NoError(t, err)
+	require.Equal(t, []access.Token{below.Token}, own)
+	all, err := s.Tokens(s.ctx(), customer("acme"), control.TokenFilter{Tenant: "acme", N: 10})
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	for _, token := range all {
+		require.Empty(t, token.Owner+token.Parent+token.Root)
+	}
+	known, err := s.Tokens(s.ctx(), operator, control.TokenFilter{Parent: kid.ID, N: 10})
+	require.NoError(t, err)
+	require.Equal(t, []string{operator.Person(), kid.ID, program.ID}, []string{known[0].Owner, known[0].Parent, known[0].Root})
 }

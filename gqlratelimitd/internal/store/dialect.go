@@ -33,9 +33,16 @@ func (d Dialect) suffix() string {
 // of returns a file of the schema in the dialect.
 func (d Dialect) of(schema string) string {
 	if d == PostgreSQL {
-		return strings.NewReplacer("{integer}", "bigint", "{bytes}", "bytea", "{text}", "text", "{strict}", "", "{clustered}", "").Replace(schema)
+		return strings.NewReplacer(
+			"{integer}", "bigint", "{bytes}", "bytea", "{text}", "text", "{strict}", "", "{clustered}", "",
+			// A UUID has 122 random bits.
+			"{random}", "decode(replace(concat(gen_random_uuid(), gen_random_uuid()), '-', ''), 'hex')",
+		).Replace(schema)
 	}
-	return strings.NewReplacer("{integer}", "INTEGER", "{bytes}", "BLOB", "{text}", "TEXT", "{strict}", " STRICT", "{clustered}", " STRICT, WITHOUT ROWID").Replace(schema)
+	return strings.NewReplacer(
+		"{integer}", "INTEGER", "{bytes}", "BLOB", "{text}", "TEXT", "{strict}", " STRICT", "{clustered}", " STRICT, WITHOUT ROWID",
+		"{random}", "randomblob(32)",
+	).Replace(schema)
 }
 
 // greatest is the larger one of two numbers.

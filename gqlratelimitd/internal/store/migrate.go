@@ -83,7 +83,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	return repeat(ctx, func(ctx context.Context) error { return db.makeTables(ctx, tables) })
 }
 
-// makeTables makes the tables if there are none.
+// makeTables makes the tables if there are none, and reads the key of tokens.
 func (db *DB) makeTables(ctx context.Context, tables string) error {
 	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -102,6 +102,9 @@ func (db *DB) makeTables(ctx context.Context, tables string) error {
 		if _, err := tx.ExecContext(ctx, tables); err != nil {
 			return fmt.Errorf("the tables: %w", err)
 		}
+	}
+	if err := db.readTokenKey(ctx, tx); err != nil {
+		return err
 	}
 	return tx.Commit()
 }

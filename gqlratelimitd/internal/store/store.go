@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	// The driver of SQLite.
 	_ "modernc.org/sqlite"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 )
 
 // Bounds of what a database is asked for.
@@ -47,6 +49,8 @@ type DB struct {
 	now     func() time.Time
 	// write has a single connection to a file of SQLite. It is the same as read for a PostgreSQL.
 	write, read *sql.DB
+	// tokenKey is that of the tokens of the database.
+	tokenKey access.TokenKey
 }
 
 // Open opens a database and brings its tables to what this version wants. [DB.Close] closes it. An error repeats nothing of a

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -41,6 +42,25 @@ func TestManyDaemonsOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 				})
 			}
 			daemons.Wait()
+		})
+	}
+}
+
+func TestEachDatabaseHasItsOwnKeyOfTokens(t *testing.T) {
+	t.Parallel()
+	for kind, empty := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := empty(t)
+			key := open(t, store.Config{URL: url}).TokenKey()
+			require.Equal(t, key, open(t, store.Config{URL: url}).TokenKey())
+			other := open(t, store.Config{URL: empty(t)}).TokenKey()
+			// Of 32 random bytes one in 256 is the same as in others, and less than half are 0. Both halves are random.
+			for _, half := range [][2]int{{0, 16}, {16, 32}} {
+				require.NotEqual(t, key[half[0]:half[1]], other[half[0]:half[1]])
+				require.Less(t, bytes.Count(key[half[0]:half[1]], []byte{0}), 8)
+			}
+			require.NotEqual(t, key[:16], key[16:])
 		})
 	}
 }

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
@@ -43,6 +46,19 @@ func list[T ~string](texts []T) string {
 	// Texts can be written.
 	text, _ := json.Marshal(texts)
 	return string(text)
+}
+
+// TokenKey is the key with which the tokens of the database are made: the same for all daemons.
+func (db *DB) TokenKey() access.TokenKey { return db.tokenKey }
+
+// readTokenKey reads it.
+func (db *DB) readTokenKey(ctx context.Context, tx *sql.Tx) error {
+	var key []byte
+	if err := tx.QueryRowContext(ctx, "SELECT token_key FROM head WHERE id = 1").Scan(&key); err != nil {
+		return fmt.Errorf("the key of tokens: %w", err)
+	}
+	copy(db.tokenKey[:], key)
+	return nil
 }
 
 // Token returns a token, also one that holds no longer, and nil if there is none.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -124,7 +123,7 @@ func (c *call) identify(ctx context.Context, r *route) (err error) {
 		c.party = strangerOf(from)
 		return c.s.gate.stranger(ctx, from)
 	}
-	if c.actor, err = c.authenticate(ctx, r, from); err == nil {
+	if c.actor, err = c.authenticate(ctx, r); err == nil {
 		c.party = partyOf(&c.actor, r.urgent)
 		return nil
 	}
@@ -141,9 +140,9 @@ func (c *call) identify(ctx context.Context, r *route) (err error) {
 }
 
 // authenticate finds out who asks, when there is a place to wait for that.
-func (c *call) authenticate(ctx context.Context, r *route, from netip.Addr) (access.Actor, error) {
-	if was, asks := c.s.cfg.Authenticator.Lookup(c.Request); asks {
-		leave, err := c.s.gate.lookup(ctx, &was, from, r.urgent)
+func (c *call) authenticate(ctx context.Context, r *route) (access.Actor, error) {
+	if id := c.s.cfg.Authenticator.Lookup(c.Request); id != "" {
+		leave, err := c.s.gate.lookup(id, r.urgent)
 		if err != nil {
 			return access.Actor{}, err
 		}

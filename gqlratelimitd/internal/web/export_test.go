@@ -1,5 +1,11 @@
 package web
 
+import (
+	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+)
+
 // Route is what the tests know of a route.
 type Route struct {
 	Method, Pattern string
@@ -27,17 +33,25 @@ func (s *Server) Waiting() int {
 	return s.gate.waits.inside
 }
 
-// Unseen is how many strangers wait until it is found out who they are.
-func (s *Server) Unseen() int {
-	s.gate.unseen.mu.Lock()
-	defer s.gate.unseen.mu.Unlock()
-	return s.gate.unseen.inside
+// LookingUp is how many requests wait until it is found out who asks.
+func (s *Server) LookingUp() int {
+	s.gate.lookups.mu.Lock()
+	defer s.gate.lookups.mu.Unlock()
+	return s.gate.lookups.inside
+}
+
+// LookingUpInReserve is how many requests with a token wait in its reserve until it is found out who asks.
+func (s *Server) LookingUpInReserve(token string) int {
+	s.gate.lookups.mu.Lock()
+	defer s.gate.lookups.mu.Unlock()
+	id, _, _ := strings.Cut(strings.TrimPrefix(token, access.TokenPrefix), "_")
+	return s.gate.lookups.of["reserve of token "+id]
 }
 
 // Bounds of those who wait until it is found out who they are.
 const (
-	Lookups       = lookups
-	SenderLookups = senderLookups
+	Lookups      = lookups
+	TokenLookups = tokenLookups
 )
 
 // Tag is the ETag of a revision.

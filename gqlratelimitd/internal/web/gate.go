@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 )
 
 // Bounds of memory, and of what is read at once.
@@ -19,8 +18,8 @@ const (
 	budgetBytes = 4 << 20
 	// documents is how many policy documents are read at once, which may have megabytes, and senderDocuments how many of one sender.
 	documents, senderDocuments = 32, 4
-	// lookups is how many requests wait at once until it is found out who asks, and senderLookups how many of one address or sender.
-	lookups, senderLookups = 1024, 64
+	// lookups is how many requests wait at once until it is found out who asks with a token, and tokenLookups how many of one token.
+	lookups, tokenLookups = 1024, 64
 	// reserveRequests is how many urgent requests a sender may make in a minute beside all others.
 	reserveRequests = 60
 )
@@ -47,8 +46,8 @@ type gate struct {
 	strangers, parties               *bucket.Memory
 	address, sender, person, reserve *bucket.Limits
 	underWay, waits, bodies, large   *room
-	// unseen and seen are for those who wait until it is found out who they are: by tokens of which nobody knows anything, and by those that were good lately.
-	unseen, seen *room
+	// lookups is for those who wait until it is found out who asks with a token.
+	lookups *room
 }
 
 func newGate(cfg LimitConfig, now func() time.Time) (*gate, error) {
@@ -83,7 +82,7 @@ func newGate(cfg LimitConfig, now func() time.Time) (*gate, error) {
 	g.underWay, g.bodies = newRoom(cfg.UnderWay, cfg.ActorUnderWay), newRoom(cfg.UnderWay, cfg.ActorUnderWay)
 	g.waits = newRoom(max(cfg.UnderWay/2, 1), max(cfg.ActorUnderWay/2, 1))
 	g.large = newRoom(documents, senderDocuments)
-	g.unseen, g.seen = newRoom(lookups, senderLookups), newRoom(lookups, senderLookups)
+	g.lookups = newRoom(lookups, tokenLookups)
 	return g, errors.Join(mistakes...)
 }
 
@@ -96,21 +95,11 @@ func (g *gate) stranger(ctx context.Context, from netip.Addr) error {
 	return take(ctx, g.strangers, p.sender, g.address, amounts(false))
 }
 
-// lookup returns whether a request may wait until it is found out who asks, and it waits no more when the function is called. Was is who has shown the same
-// token when it was good lately, and the zero value if nobody has: then there has to be something left for strangers of its address.
-func (g *gate) lookup(ctx context.Context, was *access.Actor, from netip.Addr, urgent bool) (leave func(), _ error) {
-	if was.Token != "" {
-		p := partyOf(was, urgent)
-		return g.seen.enter(&p)
-	}
-	p := strangerOf(from)
-	if !from.IsValid() {
-		return g.unseen.enter(&p)
-	}
-	if err := left(ctx, g.strangers, p.sender, g.address, amounts(false)); err != nil {
-		return nil, err
-	}
-	return g.unseen.enter(&p)
+// lookup returns whether a request may wait until it is found out who asks with a token that was issued here, and it waits no more when the function is
+// called. Nobody knows yet what the bearer may do: what ends an incident has a reserve of its token here.
+func (g *gate) lookup(id string, urgent bool) (leave func(), _ error) {
+	token := "token " + id
+	return g.lookups.enter(&party{sender: token, person: "person of " + token, urgent: urgent})
 }
 
 // known takes a request from the limits of its sender, and asks whether the person has any left. See [gate.served].

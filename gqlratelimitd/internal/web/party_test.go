@@ -15,6 +15,8 @@ import (
 // theDefaults are the limits of a daemon.
 var theDefaults = web.LimitConfig{}
 
+const revisions = "/v1/ratelimit/revisions"
+
 // urgents are what an operator has to be able to do whatever others ask for.
 func (s *scene) urgents(token string) {
 	s.Helper()
@@ -43,7 +45,7 @@ func TestACustomerTakesNothingFromWhoIssuedItsToken(t *testing.T) {
 	s.stop()
 	require.Equal(t, map[int]int{200: 600, 429: 10}, s.count(610, http.MethodGet, hooks, customer, ""))
 	s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/orgs/globex/ratelimit/overrides", sibling, nil, ""))
-	s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/ratelimit/revisions", s.admin, nil, ""))
+	s.want(http.StatusOK, s.ask(http.MethodGet, revisions, s.admin, nil, ""))
 	s.urgents(s.admin)
 }
 
@@ -70,10 +72,10 @@ func TestAPersonHasAsMuchAsFourOfTheirTokens(t *testing.T) {
 	s.stop()
 	answered := 0
 	for _, token := range tokens {
-		answered += s.count(21, http.MethodGet, "/v1/ratelimit/revisions", token, "")[200]
+		answered += s.count(21, http.MethodGet, revisions, token, "")[200]
 	}
 	require.InDelta(t, 80, answered, 9, "six have issued tokens, one has published, and some come back")
-	s.want(http.StatusTooManyRequests, s.ask(http.MethodGet, "/v1/ratelimit/revisions", s.admin, nil, ""))
+	s.want(http.StatusTooManyRequests, s.ask(http.MethodGet, revisions, s.admin, nil, ""))
 	s.urgents(s.admin)
 }
 
@@ -100,11 +102,11 @@ func TestTokensHaveThePartOfTheTokenThatTheyComeFrom(t *testing.T) {
 	s.stop()
 	answered := 0
 	for _, token := range family {
-		answered += s.count(21, http.MethodGet, "/v1/ratelimit/revisions", token, "")[200]
+		answered += s.count(21, http.MethodGet, revisions, token, "")[200]
 	}
 	require.InDelta(t, 20, answered, 8, "seven have been issued, and some come back")
 	for _, token := range []string{sibling, s.admin} {
-		require.Equal(t, 15, s.count(15, http.MethodGet, "/v1/ratelimit/revisions", token, "")[200])
+		require.Equal(t, 15, s.count(15, http.MethodGet, revisions, token, "")[200])
 	}
 }
 
@@ -117,7 +119,7 @@ func TestATokenThatComesFromAnotherHasNoReserve(t *testing.T) {
 	statuses := s.count(30, http.MethodPut, block, child, blocks)
 	require.InDelta(t, 20, statuses[428], 1, "one was issued")
 	require.Equal(t, 30, statuses[428]+statuses[429])
-	s.want(http.StatusTooManyRequests, s.ask(http.MethodGet, "/v1/ratelimit/revisions", program, nil, ""))
+	s.want(http.StatusTooManyRequests, s.ask(http.MethodGet, revisions, program, nil, ""))
 	s.urgents(program)
 }
 
@@ -145,7 +147,7 @@ func TestABlockIsPossibleWhileSlowBodiesTakeAllPlaces(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return s.web.Reading() == 6 }, patient, soon)
 	s.problem(http.StatusTooManyRequests, s.ask(http.MethodPut, record, s.admin, first, assigned))
-	s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/ratelimit/revisions", s.admin, nil, ""))
+	s.want(http.StatusOK, s.ask(http.MethodGet, revisions, s.admin, nil, ""))
 	s.want(http.StatusOK, s.ask(http.MethodGet, overrides, customer, nil, ""))
 	s.urgents(s.admin)
 	// The reserve of one sender is not that of another, and has an end.
@@ -166,24 +168,75 @@ func TestACustomerHasNoReserve(t *testing.T) {
 	require.Equal(t, map[int]int{428: 5, 429: 5}, s.count(10, http.MethodPut, block, customer, blocks))
 }
 
-func TestATokenThatWasGoodIsNotKeptOutByItsAddress(t *testing.T) {
+func TestNoTokenIsKeptOutByItsAddress(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, theDefaults).start().publish()
-	const revisions = "/v1/ratelimit/revisions"
-	_, unseen := s.issue(s.admin, "unseen", nil, access.Viewer)
-	_, seen := s.issue(s.admin, "seen", nil, access.Viewer)
+	_, unused := s.issue(s.admin, "unused", nil, access.Operator)
 	id, ended := s.issue(s.admin, "ended", nil, access.Viewer)
-	for _, token := range []string{seen, ended} {
-		s.want(http.StatusOK, s.ask(http.MethodGet, revisions, token, nil, ""))
-	}
 	s.want(http.StatusOK, s.ask(http.MethodDelete, "/v1/tokens/"+id, s.admin, because(), ""))
 	s.stop()
-	require.Equal(t, map[int]int{404: 1200, 429: 6}, s.count(1206, http.MethodGet, "/nothing", "", ""))
 	asked := s.tokens.asked.Load()
-	for _, wrong := range []string{wrongToken(t), unseen, ended} {
-		require.Equal(t, map[int]int{429: 25}, s.count(25, http.MethodGet, revisions, wrong, ""))
+	require.Equal(t, map[int]int{401: 1200, 429: 60}, s.count(1260, http.MethodGet, revisions, wrongToken(), ""))
+	require.Equal(t, asked, s.tokens.asked.Load(), "a token that nobody has issued is looked up by nobody")
+	s.urgents(unused)
+	s.want(http.StatusOK, s.ask(http.MethodGet, revisions, s.admin, nil, ""))
+	// What has ended counts for its address, which has nothing left.
+	asked = s.tokens.asked.Load()
+	require.Equal(t, map[int]int{429: 25}, s.count(25, http.MethodGet, revisions, ended, ""))
+	require.Equal(t, asked+25, s.tokens.asked.Load())
+	require.Equal(t, http.StatusUnauthorized, s.strange(t.Context(), "192.0.2.1", ended))
+}
+
+// confined are tokens that a viewer issues, each confined to a tenant that there is not.
+func (s *scene) confined(viewer string, n int) (kids []string) {
+	s.Helper()
+	for i := range n {
+		_, kid := s.issue(viewer, "kid", []string{fmt.Sprint("made-up-", i)}, access.Viewer)
+		kids = append(kids, kid)
 	}
-	require.Equal(t, asked+1, s.tokens.asked.Load(), "the one that has ended was asked for once, and was not good then")
-	s.want(http.StatusOK, s.ask(http.MethodGet, revisions, seen, nil, ""))
-	s.urgents(s.admin)
+	return kids
+}
+
+func TestAViewerHasOneBudgetHoweverItConfinesItsTokens(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, theDefaults).start().publish()
+	_, viewer := s.issue(s.admin, "viewer", nil, access.Viewer)
+	s.stop()
+	served := 0
+	for i, kid := range s.confined(viewer, 30) {
+		served += s.count(25, http.MethodGet, fmt.Sprintf("/v1/orgs/made-up-%d/ratelimit/overrides", i), kid, "")[200]
+	}
+	require.Equal(t, 600-30, served, "30 were issued with it")
+	s.want(http.StatusTooManyRequests, s.ask(http.MethodGet, revisions, viewer, nil, ""))
+	require.Equal(t, map[int]int{200: 300}, s.count(300, http.MethodGet, revisions, s.admin, ""))
+}
+
+func TestAViewerTakesNothingFromTheAdminOfATenant(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, theDefaults).start().publish()
+	_, admin := s.issue(s.admin, "boss", []string{"acme"}, access.Admin)
+	_, viewer := s.issue(s.admin, "support", nil, access.Viewer)
+	_, kid := s.issue(viewer, "kid", []string{"acme"}, access.Viewer)
+	s.stop()
+	require.Equal(t, map[int]int{200: 599, 429: 41}, s.count(640, http.MethodGet, overrides, kid, ""))
+	s.want(http.StatusOK, s.ask(http.MethodPut, block, admin, first, blocks))
+	s.want(http.StatusOK, s.ask(http.MethodGet, overrides, admin, nil, ""))
+}
+
+func TestSlowBodiesOfAViewerLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, web.LimitConfig{Address: 1e6, Actor: 1e6, Changes: 1e6, UnderWay: 80}).start().publish()
+	_, viewer := s.issue(s.admin, "viewer", nil, access.Viewer)
+	kids := s.confined(viewer, 30)
+	for _, kid := range kids {
+		for range 3 {
+			s.slowly(http.MethodPost, "/v1/tokens", kid)
+		}
+	}
+	require.Eventually(t, func() bool { return s.web.Reading() >= 64 }, patient, soon)
+	for _, kid := range kids {
+		s.problem(http.StatusTooManyRequests, s.ask(http.MethodPost, "/v1/tokens", kid, because(), `{}`))
+	}
+	s.want(http.StatusCreated, s.ask(http.MethodPost, "/v1/tokens", s.admin, because(), `{"subject": "more", "roles": ["viewer"]}`))
+	s.want(http.StatusOK, s.ask(http.MethodPut, record, s.admin, first, assigned))
 }

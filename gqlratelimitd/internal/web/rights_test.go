@@ -121,7 +121,7 @@ func otherGoods() map[string]map[access.Action]good {
 func (s *scene) foreign(tenant string) string {
 	s.Helper()
 	actor := access.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Viewer}}
-	token, _, err := access.NewToken(actor, access.TokenRequest{Subject: "theirs", Roles: actor.Roles, Tenants: []string{tenant}}, time.Now())
+	token, _, err := s.tokens.Key().NewToken(actor, access.TokenRequest{Subject: "theirs", Roles: actor.Roles, Tenants: []string{tenant}}, time.Now())
 	require.NoError(s, err)
 	require.NoError(s, s.db.Change(s.Context(), func(tx *store.Tx) error {
 		return tx.AddToken(token)

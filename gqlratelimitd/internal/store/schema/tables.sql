@@ -13,10 +13,12 @@ CREATE TABLE head (
 	-- The newest change of a tenant or an override, 0 before the first.
 	directory {integer} NOT NULL DEFAULT 0,
 	-- How many messages were ever put into the outbox.
-	outbox    {integer} NOT NULL DEFAULT 0
+	outbox    {integer} NOT NULL DEFAULT 0,
+	-- The key with which tokens are made. It never changes.
+	token_key {bytes} NOT NULL CHECK (length(token_key) = 32)
 ){strict};
 
-INSERT INTO head (id) VALUES (1);
+INSERT INTO head (id, token_key) VALUES (1, {random});
 
 -- What has to be told to others: of each thing at most one message, that it has changed.
 CREATE TABLE outbox (
