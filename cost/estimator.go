@@ -16,8 +16,8 @@ type Estimator struct {
 	outlined atomic.Bool
 }
 
-// New reads the directives of the schema and the configuration, once. It keeps nothing of the schema
-// but the arguments of fields that have a function, and does not change it.
+// New reads the directives of the schema and the configuration, once. It keeps the types of the schema, to read arguments by
+// them, and does not change it.
 //
 // The error joins a [SchemaError] for every mistake, in the order of their coordinates.
 func New(schema *ast.Schema, cfg Config) (*Estimator, error) {

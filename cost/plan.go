@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+
+	"github.com/vektah/gqlparser/v2/ast"
 )
 
 // Plan is an operation compiled for pricing. Nothing of it changes, and it is safe for concurrent use, and holds
@@ -32,6 +34,8 @@ type Plan struct {
 	shape *ShapeError
 	// maxValues is how many values one evaluation may read, maxEntries how many representations there may be.
 	maxValues, maxEntries int
+	// types are those of the schema, which say how the arguments of calls are read.
+	types map[string]*ast.Definition
 	// form stays where a request can break a rule of a field, to find the call that does.
 	form *form
 }

@@ -3,10 +3,11 @@ package cost
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/coerce"
 )
 
 // rootCall is a call on the root type as the document makes it.
@@ -131,18 +132,36 @@ func (c *Calls) Field(i int) string { return c.at(i).info.coordinate }
 
 // Values yields the values that a call is given at a path into its arguments, such as input.email. A path leads through
 // lists: each of their elements is asked. A list at its end yields each of its elements. What is absent has its default;
-// what has none, or is null, and a path that leads nowhere yield nil. Numbers for Int and Float that came as text are
-// yielded as numbers, since gqlgen reads them so; other values are as variables carry them, which means json.Number for
-// the numbers of a document and text for its enums. Values must not be changed.
+// what has none, or is null, and a path that leads nowhere yield nil. A value of a built-in scalar is yielded as gqlgen reads
+// it for a resolver, also within an input object: an int64 for Int, a float64 for Float, a string for String and ID. Other
+// values are as variables carry them, which means json.Number for the numbers of a document and text for its enums. Values
+// must not be changed.
 //
-// It stops where yield returns false. It returns false if the operation has more values than it may read.
+// It stops where yield returns false. It returns false if the operation has more values than it may read. A number counts as
+// one more for every 64 bytes in which it is written.
 func (c *Calls) Values(i int, path string, yield func(value any) bool) bool {
 	going := true
+	reader := coerce.Reader{Types: c.plan.types, Scalar: c.scalar, Visit: c.visit}
 	c.find(i, path, func(in *inputField, value any) bool {
-		going = going && c.elements(in, value, 0, yield)
+		going = going && c.elements(value, 0, func(element any) bool {
+			if in != nil {
+				element = reader.Named(in.declared, element)
+			}
+			return c.left >= 0 && yield(element)
+		})
 		return going
 	})
 	return c.left >= 0
+}
+
+// scalar reads a value of a scalar. It counts the digits of a number, since hundreds of calls may have one of a million.
+func (c *Calls) scalar(name string, value any) any {
+	if name == "Int" || name == "Float" {
+		if spelled, ok := coerce.Spelled(value); ok && !c.visit(len(spelled)/maxDigits) {
+			return nil
+		}
+	}
+	return coerce.Scalar(name, value)
 }
 
 // Size returns what a call asks for at a path into its arguments, such as origins: the length of a list, also of one in a
@@ -298,15 +317,9 @@ func (c *Calls) follow(in *inputField, value any, path string, depth int, tell f
 }
 
 // elements yields the elements of a list, those of lists in it as well, and other values as they are.
-func (c *Calls) elements(in *inputField, value any, depth int, yield func(value any) bool) bool {
+func (c *Calls) elements(value any, depth int, yield func(value any) bool) bool {
 	if depth > maxDepth || !c.visit(1) {
 		return false
-	}
-	if text, ok := value.(string); ok && in != nil && isNumber(in.declared) {
-		if number, isOne := numberIn(text); isOne {
-			value = number
-		}
-		return yield(value)
 	}
 	values, isList := list{}, false
 	switch value.(type) {
@@ -318,26 +331,9 @@ func (c *Calls) elements(in *inputField, value any, depth int, yield func(value 
 		return yield(value)
 	}
 	for i := range values.len() {
-		if !c.elements(in, values.at(i), depth+1, yield) {
+		if !c.elements(values.at(i), depth+1, yield) {
 			return false
 		}
 	}
 	return true
-}
-
-// isNumber reports whether the values of a type, or of its elements, are numbers.
-func isNumber(declared *ast.Type) bool {
-	name := declared.Name()
-	return name == "Int" || name == "Float"
-}
-
-// numberIn reads a number that was given as text.
-func numberIn(text string) (any, bool) {
-	if len(text) > maxDigits {
-		return nil, false
-	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n, true
-	}
-	return parseNumber(text)
 }

@@ -1,6 +1,7 @@
 package cost_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -127,9 +128,9 @@ func TestACallTellsTheValuesThatItsResolverIsGiven(t *testing.T) {
 	}
 }
 
-func TestANumberThatCameAsTextIsTheNumber(t *testing.T) {
+func TestAValueIsYieldedAsItsResolverReadsIt(t *testing.T) {
 	t.Parallel()
-	for _, code := range []any{"5", "05", "+5", 5} {
+	for _, code := range []any{"5", "05", "+5", 5, strings.Repeat("0", 1000) + "5"} {
 		calls := callsOf(t, `mutation ($code: Int) { login(code: $code) }`, map[string]any{"code": code}, false)
 		require.Equal(t, "5", fmt.Sprint(valuesOf(t, calls, "code")[0]), "%v", code)
 	}
@@ -138,6 +139,13 @@ func TestANumberThatCameAsTextIsTheNumber(t *testing.T) {
 	require.Equal(t, large, fmt.Sprint(valuesOf(t, calls, "code")[0]))
 	calls = callsOf(t, `mutation ($name: String) { login(name: $name) }`, map[string]any{"name": "05"}, false)
 	require.Equal(t, []any{"05"}, valuesOf(t, calls, "name"), "a name is no number")
+	calls = callsOf(t, `mutation ($name: String) { login(name: $name) }`, map[string]any{"name": json.Number("2.0")}, false)
+	require.Equal(t, []any{"2.0"}, valuesOf(t, calls, "name"))
+	calls = callsOf(t, `{ matrix(scale: 2.50) }`, nil, false)
+	require.Equal(t, []any{2.5}, valuesOf(t, calls, "scale"))
+	calls = callsOf(t, `mutation { login(input: {otp: 5, to: {tags: "a"}}) }`, nil, false)
+	require.Equal(t, []any{map[string]any{"otp": int64(5), "kind": "SMALL", "to": []any{map[string]any{"email": "nobody", "tags": []any{"a"}}}}},
+		valuesOf(t, calls, "input"))
 }
 
 func TestACallAsksForTheLengthsOfListsAndForNumbers(t *testing.T) {

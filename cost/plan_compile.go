@@ -62,6 +62,7 @@ func (c *compiler) compile(doc *ast.QueryDocument) (*Plan, error) {
 	p := &Plan{
 		free: true, approximate: f.summed, weight: f.rootType.weight,
 		maxValues: options.maxValues, maxEntries: options.maxEntries, maxNodes: options.limits.MaxListNodes,
+		types: c.index.types,
 	}
 	var names map[string]bool
 	roots := f.sets[f.root].calls

@@ -13,7 +13,9 @@ import (
 
 // index is a schema as pricing needs it, with the configuration. It is immutable.
 type index struct {
-	options    settings
+	options settings
+	// types are those of the schema.
+	types      map[string]*ast.Definition
 	objects    map[string]*objectType
 	outputs    map[string]*outputType
 	directives map[string][]*inputField
@@ -122,6 +124,7 @@ func newIndex(schema *ast.Schema, cfg Config) (*index, error) {
 	}
 	b := &builder{
 		index: index{
+			types:      schema.Types,
 			objects:    map[string]*objectType{},
 			outputs:    map[string]*outputType{},
 			directives: map[string][]*inputField{},

@@ -152,7 +152,9 @@ func (p *parter) reflected(v reflect.Value, depth int) {
 
 // normalNumber returns one spelling of a number: whole ones exactly, in whatever length.
 func (p *parter) normalNumber(spelled string) string {
-	spelled = spelled[:min(len(spelled), maxPartText)]
+	if !p.texts.spend(len(spelled)) {
+		return ""
+	}
 	if number, ok := wholeNumber(spelled); ok {
 		return number
 	}
@@ -165,8 +167,13 @@ func (p *parter) normalNumber(spelled string) string {
 
 // normalFloat spells a whole number as an integer is spelled.
 func normalFloat(n float64) string {
-	if n == math.Trunc(n) && math.Abs(n) <= maxAmount {
-		return strconv.FormatInt(int64(n), 10)
+	switch {
+	case n == 0:
+		// So is the zero below zero.
+		return "0"
+	case n == math.Trunc(n):
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	default:
+		return strconv.FormatFloat(n, 'g', -1, 64)
 	}
-	return strconv.FormatFloat(n, 'g', -1, 64)
 }

@@ -35,6 +35,8 @@ func TestSpellingsOfOneValueShareABudget(t *testing.T) {
 		{5, "5", "05", "005", "+5", " 5", "5 ", "\uff15", "+05", json.Number("5"), strings.Repeat("0", 3000) + "5"},
 		{-5, "-5", "-05", json.Number("-5")},
 		{5, int64(5), uint8(5), 5.0, json.Number("5"), json.Number("5.0"), json.Number("0.5e1"), json.Number("005"), "5"},
+		{json.Number("1e20"), json.Number("100000000000000000000"), json.Number("100000000000000000000.0"), 1e20},
+		{5, json.Number("5" + strings.Repeat("0", 9) + "." + strings.Repeat("0", 1100) + "e-9"), json.Number("5." + strings.Repeat("0", 100_000))},
 		{json.Number("-0"), 0, json.Number("0"), json.Number("-0.0"), math.Copysign(0, -1)},
 		{json.Number("123456789012345678901234567890"), "123456789012345678901234567890"},
 		{1.5, float32(1.5), json.Number("1.5"), json.Number("15e-1")},
