@@ -165,14 +165,14 @@ func (c *Calls) scalar(name string, value any) any {
 }
 
 // Size returns what a call asks for at a path into its arguments, such as origins: the length of a list, also of one in a
-// scalar, or a number.
+// scalar, or a number. A list of lists counts what stands in these, and each of them as one at least.
 // Behind a list in the path all that its elements ask for is added up. What is absent without a default or null, or no
 // number, is 1, and what is below 0 is 0. A single value for a list is a list of one. It is infinite if the operation has
 // more values than may be read.
 func (c *Calls) Size(i int, path string) float64 {
 	total := 0.0
 	c.find(i, path, func(in *inputField, value any) bool {
-		total += amountOf(value, in != nil && in.declared.Elem != nil)
+		total += c.amountOf(in, value)
 		return true
 	})
 	if c.left < 0 {
@@ -182,21 +182,49 @@ func (c *Calls) Size(i int, path string) float64 {
 }
 
 // amountOf is what one value asks for.
-func amountOf(value any, declared bool) float64 {
+func (c *Calls) amountOf(in *inputField, value any) float64 {
 	if value == nil {
 		return 1
 	}
 	values, isList := listOf(value)
 	switch number, ok := numberOf(value); {
-	case isList:
+	case isList && c.holdsNoLists(in):
 		return float64(values.len())
-	case declared || !ok:
+	case isList:
+		return c.lengthOf(values, 0)
+	case in != nil && in.declared.Elem != nil || !ok:
 		return 1
 	case math.IsNaN(number):
 		return math.Inf(1)
 	default:
 		return max(0, number)
 	}
+}
+
+// holdsNoLists reports whether the elements of a list are declared to be no lists, and no scalar that may be one.
+func (c *Calls) holdsNoLists(in *inputField) bool {
+	if in == nil || in.declared.Elem == nil || in.declared.Elem.Elem != nil {
+		return false
+	}
+	def := c.plan.types[in.declared.Name()]
+	return def != nil && (def.Kind != ast.Scalar || def.BuiltIn)
+}
+
+// lengthOf is the length of a list, or what stands in the lists in it if that is more. It is infinite if that is more than may
+// be read.
+func (c *Calls) lengthOf(values list, depth int) float64 {
+	if depth > maxDepth || !c.visit(values.len()) {
+		return math.Inf(1)
+	}
+	total := 0.0
+	for i := range values.len() {
+		if inner, isList := listOf(values.at(i)); isList {
+			total += c.lengthOf(inner, depth+1)
+		} else {
+			total++
+		}
+	}
+	return max(total, float64(values.len()))
 }
 
 // visit counts values that are read.

@@ -22,7 +22,7 @@ const callsSchema = `
 	input Login { email: String, password: String, otp: Int, to: [Address!], address: Address, kind: Kind = SMALL }
 	type Query {
 		me: String
-		matrix(origins: [String!], destinations: [String!] = ["a", "b"], first: Int = 3, scale: Float, raw: JSON): Int
+		matrix(origins: [String!], destinations: [String!] = ["a", "b"], first: Int = 3, scale: Float, raw: JSON, groups: [[ID!]!]): Int
 	}
 	type Mutation { login(input: Login, name: String = "guest", ids: [ID!], code: Int): Int, ping: Int }
 `
@@ -174,6 +174,50 @@ func TestACallAsksForTheLengthsOfListsAndForNumbers(t *testing.T) {
 			map[string]any{"origins": []any{"a", "b"}, "many": 12}, false)
 		require.InDelta(t, test.want, calls.Size(0, test.path), 0, "%s of %s", test.path, test.arguments)
 	}
+}
+
+// A list of lists asked for its outer length, whatever stood in it.
+func TestAListOfListsAsksForWhatStandsInIt(t *testing.T) {
+	t.Parallel()
+	ids := `["1"` + strings.Repeat(`, "1"`, 99) + `]`
+	for _, test := range []struct {
+		argument string
+		want     float64
+	}{
+		{`[` + ids + `]`, 100},
+		{`[` + ids + `, ` + ids + `]`, 200},
+		{`[["1", "2"], ["3"]]`, 3},
+		{`[[], [], []]`, 3},
+		{`[["1", "2"], [], []]`, 3},
+		{`[["1", "2", "3", "4"], [], []]`, 4},
+		{`["1", "2"]`, 2},
+		{`"1"`, 1},
+		{`[]`, 0},
+	} {
+		var given any
+		require.NoError(t, json.Unmarshal([]byte(test.argument), &given))
+		calls := callsOf(t, `query ($x: [[ID!]!], $raw: JSON) { matrix(groups: `+test.argument+`) a: matrix(groups: $x) b: matrix(raw: $raw) }`,
+			map[string]any{"x": given, "raw": given}, false)
+		require.InDelta(t, test.want, calls.Size(0, "groups"), 0, test.argument)
+		require.InDelta(t, test.want, calls.Size(1, "groups"), 0, test.argument)
+		if test.argument != `"1"` {
+			require.InDelta(t, test.want, calls.Size(2, "raw"), 0, test.argument)
+		}
+	}
+}
+
+func TestTheLengthsOfListsAreBounded(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, callsSchema, "")
+	estimator, err := cost.New(schema, cost.Config{MaxValues: 1000})
+	require.NoError(t, err)
+	doc := parse(t, schema, `query ($x: [[ID!]!], $y: [String!]) { a: matrix(groups: $x, origins: $y) b: matrix(groups: $x) }`, false)
+	plan, err := estimator.Plan(doc, doc.Operations[0])
+	require.NoError(t, err)
+	calls := plan.Calls(map[string]any{"x": []any{make([]any, 600)}, "y": make([]any, 5000)})
+	require.InDelta(t, 5000, calls.Size(0, "origins"), 0, "only its length is read")
+	require.InDelta(t, 600, calls.Size(0, "groups"), 0)
+	require.True(t, math.IsInf(calls.Size(1, "groups"), 1), "both together are too much")
 }
 
 func TestCallsReadNoMoreValuesThanTheyMay(t *testing.T) {
