@@ -211,7 +211,7 @@ func TestAnOverloadIsHeardSoonThoughTrafficIsLow(t *testing.T) {
 				serveAt(one, c.rate, 0, 20, operation)
 				require.Zero(t, one.Status().Shed)
 				took = slow
-				serveAt(one, c.rate, 20, 23, operation)
+				serveAt(one, c.rate, 20, 24, operation)
 				require.Positive(t, one.Status().Shed)
 			})
 		})
