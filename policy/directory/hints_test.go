@@ -55,11 +55,18 @@ func TestAHintIsEnoughAndManyHintsAskNoMoreThanTenTimesASecond(t *testing.T) {
 		d := open(t, from, directory.Config{Interval: time.Minute})
 		pass(time.Second)
 		require.EqualValues(t, 100, of(t, d, "acme"))
+		asked, known := from.asks.Load(), 100
 		from.write(t, "acme", raised)
 		pass(time.Second)
-		require.EqualValues(t, 100, of(t, d, "acme"), "nobody has said so")
+		if from.asks.Load() > asked {
+			// The first question of the interval comes anywhere in it.
+			known = 700
+		}
+		require.EqualValues(t, known, of(t, d, "acme"), "nobody has said so")
+		asked = from.asks.Load()
 		from.hints <- struct{}{}
 		pass(time.Millisecond)
+		require.Greater(t, from.asks.Load(), asked)
 		require.EqualValues(t, 700, of(t, d, "acme"))
 
 		before := from.asks.Load()
