@@ -35,7 +35,7 @@ func TestUnrelatedInterfacesAreCalledApart(t *testing.T) {
 		name, me string
 		calls    float64
 	}{
-		{"one type", "friends{id} friends{id}", 1},
+		{"one type", "friends{id} id friends{id}", 1},
 		{"a type and its interfaces", "friends{id} ...on A{friends{id}}", 1},
 		{"an interface that implements", "...on C{friends{id}} ...on B{friends{id}} friends{id}", 1},
 		{"unrelated", "...on A{friends{id}} ...on B{friends{id}}", 2},

@@ -128,7 +128,8 @@ func TestWhateverInstancesSayASummaryIsBounded(t *testing.T) {
 func TestNamesOfInstancesAreChecked(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, CheckInstanceName(InstanceName()))
-	require.NotEqual(t, InstanceName(), InstanceName())
+	first, second := InstanceName(), InstanceName()
+	require.NotEqual(t, first, second)
 	require.Error(t, CheckInstanceName("\xff"))
 	for _, name := range []string{"", "a\x00b", strings.Repeat("n", MaxInstanceName+1)} {
 		require.Error(t, CheckInstanceName(name))
