@@ -119,7 +119,7 @@ func (s *SettlementConfig) validate(fail failFunc) {
 }
 
 // OutageConfig configures what this process decides by itself: this instance's share of the limits that fail local or
-// open while a store cannot answer, and how many calls of one tenant a store has at once.
+// bounded while a store cannot answer, and how many calls of one tenant a store has at once.
 // Everything is on in the zero value. A bucket.Memory is always asked, because that costs nothing.
 //
 // What a store has refused is the ground of further refusals for a second. Budget that comes back other than by time, and

@@ -87,7 +87,7 @@ func (op *operation) refuseBlocked(result *bucket.Result) {
 }
 
 // judgeAway judges a take that the store has not answered: by what it has answered before, and else by the fail mode,
-// where the limits fail local or open by this instance's shares of them. A share that does not have the amount says
+// where the limits fail local or bounded by this instance's shares of them. A share that does not have the amount says
 // nothing certain about the limit: of one that could never hold it, or of a store that was not asked because this process
 // is busy, the client is told to come back soon, and not that its budget is used up.
 func judgeAway(store *backend.Store, take *bucket.Take, mode bucket.FailMode, err error) (bucket.Result, decision.Outcome, *decision.Refusal) {

@@ -38,7 +38,7 @@ const (
 // ([local.Take]), and settles ([local.Settle]) when there are answers again. It starts no goroutine, its memory
 // is bounded, and it is safe for concurrent use.
 //
-// A share is Percent, or OpenMultiple times, the capacity and refill of the limit, divided by the number of instances,
+// A share is Percent, or BoundedMultiple times, the capacity and refill of the limit, divided by the number of instances,
 // in exact integers: capacities are rounded down, and a share of nothing refuses. Its time is that of the store, as far
 // as it was told. A process that ends loses what it has not settled.
 type local struct {

@@ -36,8 +36,8 @@ func TestAnOpenShareIsAPartOfAMultipleOfTheLimitAndStartsFull(t *testing.T) {
 		}{
 			{fleet.Config{Instances: 1}, 200},
 			{fleet.Config{Instances: 3}, 66},
-			{fleet.Config{Instances: 3, OpenMultiple: 1}, 33},
-			{fleet.Config{Instances: 2, OpenMultiple: 100}, 5000},
+			{fleet.Config{Instances: 3, BoundedMultiple: 1}, 33},
+			{fleet.Config{Instances: 2, BoundedMultiple: 100}, 5000},
 			{fleet.Config{}, 100},
 		} {
 			s := newScene(t, 1, test.config)
@@ -60,7 +60,7 @@ func TestAnOpenShareIsAPartOfAMultipleOfTheLimitAndStartsFull(t *testing.T) {
 func TestAnOpenShareOfALimitThatIsTooLargeToMultiplyIsTheLimit(t *testing.T) {
 	t.Parallel()
 	const most = 1<<53 - 1
-	s := newScene(t, 1, fleet.Config{Instances: 1, OpenMultiple: 100})
+	s := newScene(t, 1, fleet.Config{Instances: 1, BoundedMultiple: 100})
 	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow} {
 		limit := openLimit(most/2, kind)
 		limit.Period = time.Millisecond
@@ -288,7 +288,7 @@ func TestWhatOpenAdmitsIsAtMostTheStatedMultiple(t *testing.T) {
 		c, n, multiple := newClock(), 1+random.IntN(6), 1+random.IntN(4)
 		limit := openLimit(40+random.Int64N(2000), bucket.TokenBucket)
 		r := newOpenRun(t, seed, bucket.NewMemory(bucket.MemoryConfig{Clock: c.now}), "acme", limit,
-			fleet.Config{Instances: n, OpenMultiple: multiple, MaxOwners: 64, Clock: c.now})
+			fleet.Config{Instances: n, BoundedMultiple: multiple, MaxOwners: 64, Clock: c.now})
 		// debt is that of the one bucket, in units of 1/60000 token.
 		debt, total, capacity := int64(0), int64(0), int64(multiple)*limit.Capacity*60_000
 		for range 2000 {
@@ -314,7 +314,7 @@ func TestWhatOpenAdmitsBesideRedisIsAtMostTheStatedMultiple(t *testing.T) {
 		n, multiple := 1+random.IntN(6), 1+random.IntN(4)
 		limit := openLimit(40+random.Int64N(2000), bucket.TokenBucket)
 		limit.Period = 365 * 24 * time.Hour
-		r := newOpenRun(t, seed, store, fmt.Sprint("tenant", seed), limit, fleet.Config{Instances: n, OpenMultiple: multiple})
+		r := newOpenRun(t, seed, store, fmt.Sprint("tenant", seed), limit, fleet.Config{Instances: n, BoundedMultiple: multiple})
 		total := int64(0)
 		for range 400 {
 			total += r.step(t)

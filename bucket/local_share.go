@@ -58,7 +58,7 @@ func (l *local) newShare(whole *Limits, instances int64) *share {
 		if instances == 0 {
 			return limit, true
 		}
-		return multipleOf(limit, int64(l.config.OpenMultiple), instances)
+		return multipleOf(limit, int64(l.config.BoundedMultiple), instances)
 	})
 	s.local = s.part(whole, FailLocal, func(limit Limit) (Limit, bool) {
 		if instances == 0 {

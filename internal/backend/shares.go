@@ -9,7 +9,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// shares judge takes in this process while a store cannot answer, for limits that fail local or open: what
+// shares judge takes in this process while a store cannot answer, for limits that fail local or bounded: what
 // bucket.NewLocal returns.
 type shares interface {
 	// Learn takes in what the store has answered. owes says that the tenant has something to be settled, and beat

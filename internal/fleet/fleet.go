@@ -14,8 +14,8 @@ import (
 const (
 	// DefaultPercent is how much of a limit all instances together may admit by themselves.
 	DefaultPercent = 70
-	// DefaultOpenMultiple is how many times a limit that fails bounded all instances together may admit by themselves.
-	DefaultOpenMultiple = 2
+	// DefaultBoundedMultiple is how many times a limit that fails bounded all instances together may admit by themselves.
+	DefaultBoundedMultiple = 2
 	// DefaultOwners is how many tenants and owners are remembered: some 30 MB with short names, and 55 MB with names of 100 bytes.
 	DefaultOwners = 50_000
 	// MaxInstances is the largest fleet.
@@ -26,7 +26,7 @@ const (
 	BeatLife = 4 * BeatEvery
 )
 
-// Config configures local shares: ratelimit.OutageConfig says what Instances, Percent and Clock mean. Nobody but tests sets OpenMultiple,
+// Config configures local shares: ratelimit.OutageConfig says what Instances, Percent and Clock mean. Nobody but tests sets BoundedMultiple,
 // KnownFor and MaxOwners.
 type Config struct {
 	Instances int
@@ -35,9 +35,9 @@ type Config struct {
 	// Instance names this instance among those that are counted, the zero one at random. All that belong to one process and one
 	// store have the same.
 	Instance [8]byte
-	// OpenMultiple is how many times a limit that fails bounded all instances together may admit by themselves. Zero is
-	// DefaultOpenMultiple.
-	OpenMultiple int
+	// BoundedMultiple is how many times a limit that fails bounded all instances together may admit by themselves. Zero is
+	// DefaultBoundedMultiple.
+	BoundedMultiple int
 	// KnownFor is for how long it is believed what the store has said is left of a limit. Zero is a sixtieth of the time in which the
 	// limit comes back, at least one second and at most five, and less than nothing believes nothing. A single instance always believes.
 	KnownFor time.Duration
@@ -67,7 +67,7 @@ func (c Config) WithDefaults() Config {
 	if c.Instance == ([8]byte{}) {
 		c.Instance = NewInstance()
 	}
-	c.OpenMultiple = cmp.Or(c.OpenMultiple, DefaultOpenMultiple)
+	c.BoundedMultiple = cmp.Or(c.BoundedMultiple, DefaultBoundedMultiple)
 	c.Percent = cmp.Or(c.Percent, DefaultPercent)
 	c.MaxOwners = cmp.Or(c.MaxOwners, DefaultOwners)
 	if c.Clock == nil {
